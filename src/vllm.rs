@@ -1,5 +1,6 @@
 //! The heart: what one version of vLLM would do with a checkpoint, as a trace.
 
+pub mod method;
 pub mod trace;
 
 use crate::checkpoint::Checkpoint;

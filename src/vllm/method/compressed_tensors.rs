@@ -1,0 +1,1 @@
+//! compressed-tensors (in the making).
