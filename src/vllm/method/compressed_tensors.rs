@@ -323,7 +323,7 @@ impl CompressedTensors {
     /// looks at, are not among them where the experts exist.
     pub fn dead_entries(&self) -> Vec<DeadEntry> {
         let dead = |list: &Entries, ignore: bool| -> Vec<DeadEntry> {
-            let unused = list.list().iter().filter(|e| !e.used && !(ignore && self.names_expert(&e.mapped)));
+            let unused = list.list().iter().filter(|e| !(e.used || ignore && self.names_expert(&e.mapped)));
             unused.map(|e| DeadEntry { pointer: e.pointer.clone(), entry: e.written.clone(), ignore }).collect()
         };
         [dead(&self.ignore, true), dead(&self.targets, false)].concat()

@@ -28,13 +28,16 @@ pub(super) fn parse(config: &Value) -> Result<CompressedTensors, Refused> {
     Ok(out)
 }
 
+/// An object and its pointer.
+type Located<'a> = (String, &'a Map<String, Value>);
+
 /// A step of a JSON pointer.
 fn step(pointer: &str, key: &str) -> String {
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
 /// Every group but those that quantize attention alone.
-fn groups(config: &Map<String, Value>) -> Result<Vec<(String, &Map<String, Value>)>, Refused> {
+fn groups(config: &Map<String, Value>) -> Result<Vec<Located<'_>>, Refused> {
     let at = "/config_groups";
     let groups = match config.get("config_groups") {
         None => return Ok(Vec::new()),

@@ -218,7 +218,10 @@ pub(super) fn to_int(value: &Value) -> Result<i64, Refusal> {
             (.., Some(f)) if f.fract() != 0.0 => {
                 Err(("int_from_float", "Input should be a valid integer, got a number with a fractional part"))
             }
-            // `as` saturates. (JSON integers beyond 64 bits arrive as floats, and pydantic takes them.)
+            // An integer of more than 64 bits arrives as such a float, too; pydantic would take it.
+            (.., Some(f)) if f.abs() >= 9.3e18 => {
+                Err(("int_parsing_size", "Unable to parse input string as an integer, exceeded maximum size"))
+            }
             (.., Some(f)) => Ok(f as i64),
             _ => Err(("int_type", "Input should be a valid integer")),
         },
