@@ -137,11 +137,11 @@ pub struct Node {
     #[serde(default)]
     pub parts: Vec<(String, Expr)>,
     /// Own parameters.
-    #[serde(default)]
-    pub params: serde_json::Map<String, Value>,
+    #[serde(default, deserialize_with = "ordered")]
+    pub params: Vec<(String, ParamFile)>,
     /// Own persistent buffers.
-    #[serde(default)]
-    pub buffers: serde_json::Map<String, Value>,
+    #[serde(default, deserialize_with = "ordered")]
+    pub buffers: Vec<(String, ParamFile)>,
     /// `load_weights` of its own.
     #[serde(default)]
     pub loader: Option<Loader>,
@@ -154,6 +154,31 @@ pub struct Node {
     /// A second name of another module, by path relative to the class root.
     #[serde(default)]
     pub same: Option<String>,
+}
+
+/// A parameter or buffer: its shape, and its dtype when that is not the model's.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub enum ParamFile {
+    /// Shape only.
+    Shape(Vec<Expr>),
+    /// Shape, dtype, condition.
+    Full {
+        /// Dimensions.
+        shape: Vec<Expr>,
+        /// torch dtype name.
+        #[serde(default)]
+        dtype: Option<String>,
+        /// Present only if.
+        #[serde(default, rename = "if")]
+        when: Option<Expr>,
+    },
+}
+
+/// A JSON object in the file's order.
+fn ordered<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Vec<(String, ParamFile)>, D::Error> {
+    let map = serde_json::Map::<String, Value>::deserialize(d)?;
+    map.into_iter().map(|(k, v)| Ok((k, serde_json::from_value(v).map_err(serde::de::Error::custom)?))).collect()
 }
 
 /// `true` or a condition.
@@ -279,6 +304,11 @@ pub struct Check {
 }
 
 include!(concat!(env!("OUT_DIR"), "/facts.rs"));
+
+/// Number of a named shard of `QKVParallelLinear` (`BasevLLMParameter._shard_id_as_int`).
+pub fn facts_shard(id: &str) -> Option<u16> {
+    ["q", "k", "v"].iter().position(|s| *s == id).and_then(|i| u16::try_from(i).ok())
+}
 
 /// The text of a fact file of a vLLM version, e.g. `("0.32", "classes/LlamaForCausalLM.json")`.
 pub fn text(version: &str, file: &str) -> Option<&'static str> {

@@ -1,7 +1,13 @@
 //! The heart: what one version of vLLM would do with a checkpoint, as a trace.
 
+pub mod experts;
+pub mod mapper;
 pub mod method;
+pub mod place;
+pub mod stream;
 pub mod trace;
+pub mod tree;
+pub mod words;
 
 use crate::checkpoint::Checkpoint;
 use trace::Trace;

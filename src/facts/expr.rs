@@ -66,7 +66,9 @@ impl Expr {
     /// As a size; none when it is not a non-negative integer.
     pub fn size(&self, scope: &Scope) -> Option<u64> {
         match self.value(scope).as_ref() {
-            Value::Number(n) => n.as_u64().or_else(|| n.as_f64().filter(|f| *f >= 0.0 && f.fract() == 0.0).map(|f| f as u64)),
+            Value::Number(n) => {
+                n.as_u64().or_else(|| n.as_f64().filter(|f| *f >= 0.0 && f.fract() == 0.0).map(|f| f as u64))
+            }
             _ => None,
         }
     }
@@ -221,7 +223,9 @@ fn arith(op: &str, a: &Value, b: &Value) -> Value {
 fn binary(op: &str, a: &Value, b: &Value) -> Value {
     let contains = |a: &Value, b: &Value| match b {
         Value::Array(items) => items.iter().any(|i| equal(i, a)),
-        Value::Object(o) => a.as_str().map_or_else(|| integer(a).is_some_and(|i| o.contains_key(&i.to_string())), |k| o.contains_key(k)),
+        Value::Object(o) => {
+            a.as_str().map_or_else(|| integer(a).is_some_and(|i| o.contains_key(&i.to_string())), |k| o.contains_key(k))
+        }
         Value::String(s) => a.as_str().is_some_and(|k| s.contains(k)),
         _ => false,
     };
@@ -256,15 +260,25 @@ fn call(f: &str, args: &[Value]) -> Value {
         ("len", [Value::Object(o)]) => Value::from(o.len()),
         ("len", [Value::String(s)]) => Value::from(s.chars().count()),
         ("count", [Value::Array(a), x]) => Value::from(a.iter().filter(|i| equal(i, x)).count()),
-        ("min", _) => items.iter().min_by(|a, b| number(a).partial_cmp(&number(b)).unwrap_or(std::cmp::Ordering::Equal)).cloned().unwrap_or(Value::Null),
-        ("max", _) => items.iter().max_by(|a, b| number(a).partial_cmp(&number(b)).unwrap_or(std::cmp::Ordering::Equal)).cloned().unwrap_or(Value::Null),
+        ("min", _) => items
+            .iter()
+            .min_by(|a, b| number(a).partial_cmp(&number(b)).unwrap_or(std::cmp::Ordering::Equal))
+            .cloned()
+            .unwrap_or(Value::Null),
+        ("max", _) => items
+            .iter()
+            .max_by(|a, b| number(a).partial_cmp(&number(b)).unwrap_or(std::cmp::Ordering::Equal))
+            .cloned()
+            .unwrap_or(Value::Null),
         ("int", [v]) => number(v).map_or(Value::Null, |x| Value::from(x.trunc() as i64)),
         ("ceil_div", [a, b]) => match (integer(a), integer(b)) {
             (Some(x), Some(y)) if y > 0 => Value::from(x.div_euclid(y) + i64::from(x.rem_euclid(y) != 0)),
             _ => Value::Null,
         },
         ("round_up", [a, b]) => match (integer(a), integer(b)) {
-            (Some(x), Some(y)) if y > 0 => (x.div_euclid(y) + i64::from(x.rem_euclid(y) != 0)).checked_mul(y).map_or(Value::Null, Value::from),
+            (Some(x), Some(y)) if y > 0 => {
+                (x.div_euclid(y) + i64::from(x.rem_euclid(y) != 0)).checked_mul(y).map_or(Value::Null, Value::from)
+            }
             _ => Value::Null,
         },
         ("str", [v]) => match v {
@@ -289,7 +303,8 @@ enum Token {
     Op(&'static str),
 }
 
-const OPS: [&str; 19] = ["//", "==", "!=", "<=", ">=", "+", "-", "*", "/", "%", "<", ">", "(", ")", "[", "]", ",", ".", ":"];
+const OPS: [&str; 19] =
+    ["//", "==", "!=", "<=", ">=", "+", "-", "*", "/", "%", "<", ">", "(", ")", "[", "]", ",", ".", ":"];
 
 fn lex(text: &str) -> Result<Vec<Token>, String> {
     let mut out = Vec::new();
@@ -312,7 +327,8 @@ fn lex(text: &str) -> Result<Vec<Token>, String> {
             out.push(Token::Text(rest[1..=end].to_owned()));
             end + 2
         } else {
-            let op = OPS.iter().find(|op| rest.starts_with(**op)).ok_or_else(|| format!("unexpected `{c}` in `{text}`"))?;
+            let op =
+                OPS.iter().find(|op| rest.starts_with(**op)).ok_or_else(|| format!("unexpected `{c}` in `{text}`"))?;
             out.push(Token::Op(op));
             op.len()
         };
@@ -476,7 +492,8 @@ mod tests {
     use serde_json::json;
 
     fn eval(text: &str) -> Value {
-        let config = json!({"n": 6, "h": 64, "heads": 4, "hd": null, "types": ["a", "b", "a"], "flag": true, "sub": {"x": 3}});
+        let config =
+            json!({"n": 6, "h": 64, "heads": 4, "hd": null, "types": ["a", "b", "a"], "flag": true, "sub": {"x": 3}});
         let vars = [("layer", json!(1))];
         Expr::parse(text).unwrap().eval(&Scope { config: &config, root: &config, vars: &vars })
     }
