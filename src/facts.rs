@@ -333,6 +333,23 @@ pub fn config(version: &str, model_type: &str) -> Option<ConfigFile> {
     load(version, &format!("configs/{model_type}.json"))
 }
 
+/// `names.json`: names beyond vLLM's own registry.
+#[derive(Debug, Deserialize)]
+pub struct Names {
+    /// Model types that transformers or vLLM can parse.
+    pub model_types: Vec<String>,
+    /// Model type → architecture that stands in when none is named.
+    pub causal_lm: std::collections::BTreeMap<String, String>,
+    /// Model classes of transformers.
+    #[serde(default)]
+    pub classes: Vec<String>,
+}
+
+/// The names of a version.
+pub fn names(version: &str) -> Option<Names> {
+    load(version, "names.json")
+}
+
 /// The registry of a version.
 pub fn registry(version: &str) -> Option<Registry> {
     load(version, "registry.json")

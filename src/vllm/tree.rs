@@ -194,7 +194,6 @@ pub struct Builder<'a> {
     pub trace: &'a mut Trace,
     /// The tree under construction.
     pub tree: Tree,
-    root_config: &'a Value,
     default_element: Element,
     files: Vec<(String, Rc<ClassFile>)>,
 }
@@ -214,7 +213,6 @@ impl<'a> Builder<'a> {
             method,
             trace,
             tree: Tree::default(),
-            root_config: config,
             default_element: Element::Model,
             files: Vec::new(),
         };
