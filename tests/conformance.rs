@@ -15,8 +15,12 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Architectures whose verdicts must agree.
-const ARCHITECTURES: [&str; 4] =
-    ["LlamaForCausalLM", "Gemma4ForCausalLM", "Gemma4ForConditionalGeneration", "Gemma4UnifiedForConditionalGeneration"];
+const ARCHITECTURES: [&str; 4] = [
+    "LlamaForCausalLM",
+    "Gemma4ForCausalLM",
+    "Gemma4ForConditionalGeneration",
+    "Gemma4UnifiedForConditionalGeneration",
+];
 
 struct Ours {
     class: &'static str,
@@ -62,7 +66,13 @@ fn ours(case: &Case) -> Ours {
         error_type: error.map(|e| e.error_type).unwrap_or_default(),
         blame: first.and_then(|e| e.tensor.clone()).unwrap_or_default(),
         unknown: plan.trace.of(Kind::Unknown).map(|e| e.detail.clone()).collect(),
-        loud: plan.trace.events.iter().filter(|e| e.effect != Effect::Keeps).map(|e| format!("{:?} {:?} {:?} {}", e.kind, e.tensor, e.module, e.detail)).collect(),
+        loud: plan
+            .trace
+            .events
+            .iter()
+            .filter(|e| e.effect != Effect::Keeps)
+            .map(|e| format!("{:?} {:?} {:?} {}", e.kind, e.tensor, e.module, e.detail))
+            .collect(),
     }
 }
 
@@ -97,24 +107,39 @@ fn verdicts_agree_with_the_real_vllm() {
         unknown += usize::from(o.class == "unknown");
         let text = |p: &str| case.text(p).unwrap_or_default().to_owned();
         if want == "refuses" {
-            let same = o.message.trim() == text("/oracle/message").trim()
+            let same = same_text(&o.message, &text("/oracle/message"))
                 && o.error_type == text("/oracle/error_type")
                 && (text("/oracle/blame/tensor").is_empty() || o.blame == text("/oracle/blame/tensor"));
             words.push((case.family.clone(), same));
             if agree && !same {
                 wrong.push(format!(
                     "{}: words\n   vLLM {} {} | {} | {}\n   ours {} {} | {} | {}",
-                    case.id, text("/oracle/stage"), text("/oracle/error_type"), cut(&text("/oracle/message")), text("/oracle/blame/tensor"),
-                    o.stage, o.error_type, cut(&o.message), o.blame
+                    case.id,
+                    text("/oracle/stage"),
+                    text("/oracle/error_type"),
+                    cut(&text("/oracle/message")),
+                    text("/oracle/blame/tensor"),
+                    o.stage,
+                    o.error_type,
+                    cut(&o.message),
+                    o.blame
                 ));
             }
         }
         if !agree {
             wrong.push(format!(
                 "{}: class\n   vLLM {want} {} {} {} {}\n   ours {} {} {} {} {:?} {:?}",
-                case.id, text("/oracle/stage"), text("/oracle/error_type"), cut(&text("/oracle/message")),
+                case.id,
+                text("/oracle/stage"),
+                text("/oracle/error_type"),
+                cut(&text("/oracle/message")),
                 case.json.pointer("/oracle/damage").map(|d| cut(&d.to_string())).unwrap_or_default(),
-                o.class, o.stage, o.error_type, cut(&o.message), o.unknown, o.loud.iter().take(4).collect::<Vec<_>>()
+                o.class,
+                o.stage,
+                o.error_type,
+                cut(&o.message),
+                o.unknown,
+                o.loud.iter().take(4).collect::<Vec<_>>()
             ));
         }
         if case.good && o.class != "loads" {
@@ -134,6 +159,15 @@ fn verdicts_agree_with_the_real_vllm() {
     println!("{summary}");
     assert!(alarms.is_empty(), "good checkpoints flagged: {alarms:?}");
     assert!(by_family >= 95.0, "{summary}\n{}", wrong.join("\n"));
+}
+
+/// The recorder cuts texts of more than 3,000 characters.
+fn same_text(ours: &str, recorded: &str) -> bool {
+    if recorded.chars().count() >= 2990 {
+        ours.starts_with(recorded.trim_end_matches('…').trim_end())
+    } else {
+        ours.trim() == recorded.trim()
+    }
 }
 
 fn cut(s: &str) -> String {
