@@ -1,0 +1,210 @@
+//! Words that many rules need: counts, sizes, lists, and the line that shows a stored tensor.
+
+use crate::checkpoint::{Checkpoint, escape_pointer};
+use crate::vllm::Plan;
+use crate::vllm::trace::Event;
+use serde_json::Value;
+
+/// Messages stay under this width.
+const MESSAGE_WIDTH: usize = 118;
+
+/// `1 tensor`, `12 entries`, `1,333 tensors`.
+pub fn count(n: usize, one: &str) -> String {
+    let stem = one.strip_suffix('y').filter(|s| !s.ends_with('e'));
+    let many = stem.map_or_else(|| format!("{one}s"), |s| format!("{s}ies"));
+    format!("{} {}", thousands(n as u64), if n == 1 { one } else { &many })
+}
+
+/// `is` or `are`, and the like.
+pub fn verb(n: usize, one: &'static str, many: &'static str) -> &'static str {
+    if n == 1 { one } else { many }
+}
+
+/// Digits in groups of three.
+pub fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// `805,306,368 bytes (768 MiB)`.
+pub fn bytes(n: u64) -> String {
+    if n < 1 << 20 { format!("{} bytes", thousands(n)) } else { format!("{} bytes ({})", thousands(n), size(n)) }
+}
+
+/// `7.68 GiB`.
+pub fn size(n: u64) -> String {
+    let (unit, name) = match n {
+        0..1_048_576 => (1_024, "KiB"),
+        1_048_576..1_073_741_824 => (1 << 20, "MiB"),
+        _ => (1 << 30, "GiB"),
+    };
+    if n < 1_024 {
+        return format!("{n} B");
+    }
+    // Two digits after the point, without floats: reports are compared byte by byte.
+    let hundredths = (u128::from(n) * 100 + unit / 2) / unit;
+    let (whole, rest) = (hundredths / 100, hundredths % 100);
+    match rest {
+        0 => format!("{whole} {name}"),
+        _ => format!("{whole}.{rest:02} {name}"),
+    }
+}
+
+/// `` `a`, `b` and 3 more ``: as many as fit a message.
+pub fn list<S: AsRef<str>>(names: &[S], room: usize) -> String {
+    let mut out = String::new();
+    for (i, name) in names.iter().enumerate() {
+        let next = format!("{}`{}`", if i == 0 { "" } else { ", " }, name.as_ref());
+        if i > 0 && out.len() + next.len() > room {
+            return format!("{out} and {} more", thousands((names.len() - i) as u64));
+        }
+        out.push_str(&next);
+    }
+    out
+}
+
+/// A message that would be too wide loses its middle argument: `whole` when it fits, else `short`.
+pub fn fit(whole: String, short: impl FnOnce() -> String) -> String {
+    if whole.chars().count() <= MESSAGE_WIDTH { whole } else { short() }
+}
+
+/// JSON to paste: a line an entry while they are few, else as many as a line takes.
+pub fn paste(entries: &[String]) -> String {
+    let wide = entries.len() > 12;
+    let mut out = String::new();
+    let mut line = 0;
+    for (i, entry) in entries.iter().enumerate() {
+        let quoted = serde_json::Value::from(entry.as_str()).to_string();
+        if i > 0 {
+            let stay = wide && line + quoted.len() < 110;
+            out.push_str(if stay { ", " } else { ",\n" });
+            line = if stay { line + 2 } else { 0 };
+        }
+        line += quoted.len();
+        out.push_str(&quoted);
+    }
+    out
+}
+
+/// `name   BF16 [3840, 6912]   model-rest-000.safetensors`, for each event with a tensor, in columns.
+pub fn tensor_lines(cp: &Checkpoint, events: &[&Event]) -> Vec<String> {
+    let rows: Vec<(&str, String, &str)> = events
+        .iter()
+        .filter_map(|e| {
+            let name = e.tensor.as_deref()?;
+            let file = e.file.as_deref().unwrap_or_default();
+            Some((name, tensor_type(cp, file, name), file))
+        })
+        .collect();
+    let width = |of: fn(&(&str, String, &str)) -> usize| rows.iter().map(of).max().unwrap_or(0);
+    let (names, types) = (width(|r| r.0.len()), width(|r| r.1.len()));
+    // Wide names are not worth columns.
+    let (names, types) = if names > 90 { (0, 0) } else { (names, types) };
+    rows.iter()
+        .map(|(name, kind, file)| format!("{name:names$}   {kind:types$}   {file}").trim_end().to_owned())
+        .collect()
+}
+
+/// `BF16 [3840, 6912]`, or nothing when the header is not here.
+pub fn tensor_type(cp: &Checkpoint, file: &str, name: &str) -> String {
+    let tensor = cp.shard(file).and_then(|s| s.header()).and_then(|h| h.get(name));
+    tensor.map_or_else(String::new, |t| format!("{} {:?}", t.dtype.tag(), t.shape))
+}
+
+/// Total bytes of events.
+pub fn total(events: &[&Event]) -> u64 {
+    events.iter().fold(0, |sum, e| sum.saturating_add(e.bytes))
+}
+
+/// Stored tensor names of events, else their modules.
+pub fn names<'e>(events: &[&'e Event]) -> Vec<&'e str> {
+    events.iter().filter_map(|e| e.tensor.as_deref().or(e.module.as_deref())).collect()
+}
+
+/// Modules of events, else their tensors.
+pub fn modules<'e>(events: &[&'e Event]) -> Vec<&'e str> {
+    let mut seen = rustc_hash::FxHashSet::default();
+    events.iter().filter_map(|e| e.module.as_deref().or(e.tensor.as_deref())).filter(|m| seen.insert(*m)).collect()
+}
+
+/// A JSON file of the checkpoint, when it could be read.
+pub fn json<'c>(cp: &'c Checkpoint, file: &str) -> Option<&'c Value> {
+    let part = match file {
+        "config.json" => &cp.config,
+        "generation_config.json" => &cp.generation_config,
+        _ => &cp.quant_files.iter().find(|f| f.0 == file)?.1,
+    };
+    part.get().map(|j| &j.value)
+}
+
+/// File and pointer of a key of the quantization config in effect; of its nearest parent when there is no such key.
+pub fn quant_key(cp: &Checkpoint, plan: &Plan, key: &str) -> (String, String) {
+    let file = plan.quant_place.as_ref().map_or_else(|| "config.json".into(), |p| p.0.clone());
+    let pointer = nearest(cp, &file, &quant_pointer(plan, key));
+    (file, pointer)
+}
+
+/// JSON pointer of a key of the quantization config in effect, whether it is there or not.
+pub fn quant_pointer(plan: &Plan, key: &str) -> String {
+    format!("{}{key}", plan.quant_place.as_ref().map_or("/quantization_config", |p| p.1.as_str()))
+}
+
+/// The longest prefix of a JSON pointer that exists.
+pub fn nearest(cp: &Checkpoint, file: &str, pointer: &str) -> String {
+    let mut pointer = pointer;
+    let Some(value) = json(cp, file) else { return String::new() };
+    while value.pointer(pointer).is_none() {
+        pointer = pointer.rsplit_once('/').map_or("", |p| p.0);
+    }
+    pointer.to_owned()
+}
+
+/// A string of the quantization config in effect.
+pub fn quant_text<'c>(cp: &'c Checkpoint, plan: &Plan, key: &str) -> Option<&'c str> {
+    let (file, base) = plan.quant_place.as_ref()?;
+    json(cp, file)?.pointer(&format!("{base}{key}"))?.as_str()
+}
+
+/// Key of a tensor in the index, when the index names it.
+pub fn index_key(cp: &Checkpoint, tensor: &str) -> Option<String> {
+    let map = cp.index.get()?.weight_map.as_ref()?;
+    map.iter().any(|m| m.0 == tensor).then(|| format!("/weight_map/{}", escape_pointer(tensor)))
+}
+
+/// The index of the shards.
+pub const INDEX: &str = "model.safetensors.index.json";
+
+/// Events in groups that share a key, groups in order of appearance.
+pub fn groups<'e, K: PartialEq>(events: &[&'e Event], key: impl Fn(&'e Event) -> K) -> Vec<(K, Vec<&'e Event>)> {
+    let mut out: Vec<(K, Vec<&Event>)> = Vec::new();
+    for e in events {
+        let k = key(e);
+        match out.iter_mut().find(|g| g.0 == k) {
+            Some(group) => group.1.push(e),
+            None => out.push((k, vec![e])),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_counts() {
+        assert_eq!(bytes(805_306_368), "805,306,368 bytes (768 MiB)");
+        assert_eq!(size(8_250_000_000), "7.68 GiB");
+        assert_eq!(size(12), "12 B");
+        assert_eq!(count(1, "entry"), "1 entry");
+        assert_eq!(count(1333, "entry"), "1,333 entries");
+        assert_eq!(list(&["a", "b", "c"], 8), "`a`, `b` and 1 more");
+    }
+}
