@@ -1,6 +1,21 @@
 //! The facts of one checkpoint folder. Reading never fails on content: what is broken is a fact too.
 
+mod dtype;
+mod header;
+mod index;
+mod json;
+mod kind;
+mod order;
+mod pyjson;
+mod read;
+
 use serde_json::Value;
+
+pub use dtype::Dtype;
+pub use header::MAX_HEADER;
+pub use order::natural;
+
+pub use crate::source::FileEntry;
 
 /// A part of a checkpoint that may be missing or unreadable.
 #[derive(Debug, Clone, Default)]
@@ -22,6 +37,19 @@ impl<T> Part<T> {
             _ => None,
         }
     }
+
+    /// What is wrong with the file; empty unless it is broken.
+    pub fn defects(&self) -> &[Defect] {
+        match self {
+            Part::Broken(defects) => defects,
+            _ => &[],
+        }
+    }
+
+    /// There is no such file.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Part::Absent)
+    }
 }
 
 /// One thing that is wrong with a file's bytes.
@@ -33,6 +61,34 @@ pub struct Defect {
     pub text: String,
     /// The tensor it concerns, for header defects.
     pub tensor: Option<String>,
+    /// What the reader that vLLM uses says of the file, on the defect at which it stops: the text of Python's
+    /// `JSONDecodeError` or `UnicodeDecodeError`, or of the safetensors crate without
+    /// `Error while deserializing header: `.
+    pub said: Option<String>,
+    /// Byte offset in a JSON file, when known.
+    pub at: Option<usize>,
+}
+
+impl Defect {
+    /// A defect of the whole file.
+    pub fn new(kind: DefectKind, text: impl Into<String>) -> Self {
+        Defect { kind, text: text.into(), tensor: None, said: None, at: None }
+    }
+
+    fn of(mut self, tensor: &str) -> Self {
+        self.tensor = Some(tensor.to_owned());
+        self
+    }
+
+    fn saying(mut self, said: impl Into<String>) -> Self {
+        self.said = Some(said.into());
+        self
+    }
+
+    fn at(mut self, offset: usize) -> Self {
+        self.at = Some(offset);
+        self
+    }
 }
 
 /// Kinds of byte-level defects of JSON files and safetensors shards.
@@ -75,6 +131,9 @@ pub struct Json {
     pub value: Value,
     /// JSON pointers of keys that occur twice in one object.
     pub duplicate_keys: Vec<String>,
+    /// JSON pointers of `NaN`, `Infinity` and numbers as large, which Python reads and [`Value`] cannot hold: there
+    /// stand the smallest positive number and the largest ones, so that they stay floats.
+    pub non_finite: Vec<String>,
 }
 
 /// `model.safetensors.index.json`.
@@ -86,15 +145,8 @@ pub struct Index {
     pub weight_map: Option<Vec<(String, String)>>,
     /// `metadata.total_size`, when a number.
     pub total_size: Option<u64>,
-}
-
-/// A file of the folder (sub-folders included, hidden ones not).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileEntry {
-    /// Path relative to the folder, `/` as separator.
-    pub name: String,
-    /// Size in bytes.
-    pub size: u64,
+    /// JSON pointers of keys that occur twice in one object.
+    pub duplicate_keys: Vec<String>,
 }
 
 /// One top-level `*.safetensors` file.
@@ -106,6 +158,45 @@ pub struct Shard {
     pub size: u64,
     /// Its header.
     pub state: ShardState,
+}
+
+impl Shard {
+    /// What could be read of the header; `None` for a pointer.
+    pub fn header(&self) -> Option<&Header> {
+        match &self.state {
+            ShardState::Good(header) | ShardState::Broken(_, header) => Some(header),
+            ShardState::Pointer { .. } => None,
+        }
+    }
+
+    /// The tensors that could be read, sorted bytewise.
+    pub fn tensors(&self) -> &[Tensor] {
+        self.header().map_or(&[], |h| &h.tensors)
+    }
+
+    /// What is wrong with the header.
+    pub fn defects(&self) -> &[Defect] {
+        match &self.state {
+            ShardState::Broken(defects, _) => defects,
+            _ => &[],
+        }
+    }
+
+    /// The text with which safetensors refuses the file, `Error while deserializing header: ` included.
+    pub fn refusal(&self) -> Option<String> {
+        let said = match &self.state {
+            ShardState::Good(_) => return None,
+            ShardState::Broken(defects, _) => defects.iter().find_map(|d| d.said.as_deref())?,
+            // The letters `version ` make a header length of 7 * 10^18.
+            ShardState::Pointer { .. } => "header too large",
+        };
+        Some(format!("Error while deserializing header: {said}"))
+    }
+
+    /// A Git LFS pointer instead of the weights.
+    pub fn is_pointer(&self) -> bool {
+        matches!(self.state, ShardState::Pointer { .. })
+    }
 }
 
 /// What the first bytes of a shard say.
@@ -127,8 +218,18 @@ pub enum ShardState {
 pub struct Header {
     /// The tensors.
     pub tensors: Vec<Tensor>,
-    /// `__metadata__`.
+    /// `__metadata__`, in file order.
     pub metadata: Vec<(String, String)>,
+    /// Names that occur more than once. The safetensors crate takes that and keeps the last, and so does `tensors`.
+    pub duplicates: Vec<String>,
+}
+
+impl Header {
+    /// The tensor with this name.
+    pub fn get(&self, name: &str) -> Option<&Tensor> {
+        let at = self.tensors.binary_search_by(|t| (*t.name).cmp(name)).ok()?;
+        self.tensors.get(at)
+    }
 }
 
 /// One tensor of a header.
@@ -144,32 +245,16 @@ pub struct Tensor {
     pub span: (u64, u64),
 }
 
-/// safetensors element types.
-#[allow(missing_docs, non_camel_case_types, reason = "the tags of the format are their own documentation")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Dtype {
-    BOOL,
-    F4,
-    F6_E2M3,
-    F6_E3M2,
-    U8,
-    I8,
-    F8_E5M2,
-    F8_E4M3,
-    F8_E8M0,
-    F8_E4M3FNUZ,
-    F8_E5M2FNUZ,
-    I16,
-    U16,
-    F16,
-    BF16,
-    I32,
-    U32,
-    F32,
-    C64,
-    F64,
-    I64,
-    U64,
+impl Tensor {
+    /// Bytes that it takes in the file.
+    pub fn bytes(&self) -> u64 {
+        self.span.1.saturating_sub(self.span.0)
+    }
+
+    /// Elements by shape; `None` when that overflows.
+    pub fn elements(&self) -> Option<u64> {
+        self.shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d))
+    }
 }
 
 /// What a folder is, judged by its files, before anything else is asked of it.
@@ -206,4 +291,6 @@ pub struct Checkpoint {
     pub index: Part<Index>,
     /// Every top-level `*.safetensors`, in vLLM's natural order (digit runs compared as numbers).
     pub shards: Vec<Shard>,
+    /// Texts of JSON files that are broken, by file name: for excerpts only.
+    pub broken_texts: Vec<(String, String)>,
 }
