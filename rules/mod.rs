@@ -22,8 +22,8 @@ macro_rules! family {
 families![files, index, header, config, quant, tie, tower, load];
 
 /// Every rule, in the order of families and rules.
-pub fn all() -> impl Iterator<Item = &'static &'static Rule> {
-    FAMILIES.iter().flat_map(|f| f.1.iter())
+pub fn all() -> impl Iterator<Item = &'static Rule> {
+    FAMILIES.iter().flat_map(|f| f.1.iter().copied())
 }
 
 /// Names of the families.
@@ -33,5 +33,5 @@ pub fn families() -> impl Iterator<Item = &'static str> {
 
 /// The rule with this name, or with this name in the past.
 pub fn find(name: &str) -> Option<&'static Rule> {
-    all().copied().find(|r| r.name == name || r.aliases.contains(&name))
+    all().find(|r| r.name == name || r.aliases.contains(&name))
 }

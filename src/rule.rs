@@ -48,9 +48,9 @@ impl Rule {
 }
 
 /// Runs rules over a plan. Findings come in rule order.
-pub fn check<'r>(rules: impl IntoIterator<Item = &'r &'static Rule>, cp: &Checkpoint, plan: &Plan) -> Vec<Finding> {
+pub fn check(rules: &[&'static Rule], cp: &Checkpoint, plan: &Plan) -> Vec<Finding> {
     let mut out = Vec::new();
-    for rule in rules {
+    for rule in rules.iter().copied() {
         let mut sink = Sink { rule, findings: Vec::new() };
         (rule.check)(cp, plan, &mut sink);
         out.append(&mut sink.findings);

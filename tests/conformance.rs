@@ -15,8 +15,12 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Architectures whose verdicts must agree.
-const ARCHITECTURES: [&str; 4] =
-    ["LlamaForCausalLM", "Gemma4ForCausalLM", "Gemma4ForConditionalGeneration", "Gemma4UnifiedForConditionalGeneration"];
+const ARCHITECTURES: [&str; 4] = [
+    "LlamaForCausalLM",
+    "Gemma4ForCausalLM",
+    "Gemma4ForConditionalGeneration",
+    "Gemma4UnifiedForConditionalGeneration",
+];
 
 struct Ours {
     class: &'static str,
@@ -62,7 +66,13 @@ fn ours(case: &Case) -> Ours {
         error_type: error.map(|e| e.error_type).unwrap_or_default(),
         blame: first.and_then(|e| e.tensor.clone()).unwrap_or_default(),
         unknown: plan.trace.of(Kind::Unknown).map(|e| e.detail.clone()).collect(),
-        loud: plan.trace.events.iter().filter(|e| e.effect != Effect::Keeps).map(|e| format!("{:?} {:?} {:?} {}", e.kind, e.tensor, e.module, e.detail)).collect(),
+        loud: plan
+            .trace
+            .events
+            .iter()
+            .filter(|e| e.effect != Effect::Keeps)
+            .map(|e| format!("{:?} {:?} {:?} {}", e.kind, e.tensor, e.module, e.detail))
+            .collect(),
     }
 }
 
@@ -104,17 +114,32 @@ fn verdicts_agree_with_the_real_vllm() {
             if agree && !same {
                 wrong.push(format!(
                     "{}: words\n   vLLM {} {} | {} | {}\n   ours {} {} | {} | {}",
-                    case.id, text("/oracle/stage"), text("/oracle/error_type"), cut(&text("/oracle/message")), text("/oracle/blame/tensor"),
-                    o.stage, o.error_type, cut(&o.message), o.blame
+                    case.id,
+                    text("/oracle/stage"),
+                    text("/oracle/error_type"),
+                    cut(&text("/oracle/message")),
+                    text("/oracle/blame/tensor"),
+                    o.stage,
+                    o.error_type,
+                    cut(&o.message),
+                    o.blame
                 ));
             }
         }
         if !agree {
             wrong.push(format!(
                 "{}: class\n   vLLM {want} {} {} {} {}\n   ours {} {} {} {} {:?} {:?}",
-                case.id, text("/oracle/stage"), text("/oracle/error_type"), cut(&text("/oracle/message")),
+                case.id,
+                text("/oracle/stage"),
+                text("/oracle/error_type"),
+                cut(&text("/oracle/message")),
                 case.json.pointer("/oracle/damage").map(|d| cut(&d.to_string())).unwrap_or_default(),
-                o.class, o.stage, o.error_type, cut(&o.message), o.unknown, o.loud.iter().take(4).collect::<Vec<_>>()
+                o.class,
+                o.stage,
+                o.error_type,
+                cut(&o.message),
+                o.unknown,
+                o.loud.iter().take(4).collect::<Vec<_>>()
             ));
         }
         if case.good && o.class != "loads" {

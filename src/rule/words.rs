@@ -1,74 +1,13 @@
-//! Words that many rules need: counts, sizes, lists, and the line that shows a stored tensor.
+//! Words that many rules need, and the line that shows a stored tensor.
 
-use crate::checkpoint::{Checkpoint, escape_pointer};
+use crate::checkpoint::Checkpoint;
+pub use crate::finding::words::*;
 use crate::vllm::Plan;
 use crate::vllm::trace::Event;
 use serde_json::Value;
 
 /// Messages stay under this width.
 const MESSAGE_WIDTH: usize = 118;
-
-/// `1 tensor`, `12 entries`, `1,333 tensors`.
-pub fn count(n: usize, one: &str) -> String {
-    let stem = one.strip_suffix('y').filter(|s| !s.ends_with('e'));
-    let many = stem.map_or_else(|| format!("{one}s"), |s| format!("{s}ies"));
-    format!("{} {}", thousands(n as u64), if n == 1 { one } else { &many })
-}
-
-/// `is` or `are`, and the like.
-pub fn verb(n: usize, one: &'static str, many: &'static str) -> &'static str {
-    if n == 1 { one } else { many }
-}
-
-/// Digits in groups of three.
-pub fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    out
-}
-
-/// `805,306,368 bytes (768 MiB)`.
-pub fn bytes(n: u64) -> String {
-    if n < 1 << 20 { format!("{} bytes", thousands(n)) } else { format!("{} bytes ({})", thousands(n), size(n)) }
-}
-
-/// `7.68 GiB`.
-pub fn size(n: u64) -> String {
-    let (unit, name) = match n {
-        0..1_048_576 => (1_024, "KiB"),
-        1_048_576..1_073_741_824 => (1 << 20, "MiB"),
-        _ => (1 << 30, "GiB"),
-    };
-    if n < 1_024 {
-        return format!("{n} B");
-    }
-    // Two digits after the point, without floats: reports are compared byte by byte.
-    let hundredths = (u128::from(n) * 100 + unit / 2) / unit;
-    let (whole, rest) = (hundredths / 100, hundredths % 100);
-    match rest {
-        0 => format!("{whole} {name}"),
-        _ => format!("{whole}.{rest:02} {name}"),
-    }
-}
-
-/// `` `a`, `b` and 3 more ``: as many as fit a message.
-pub fn list<S: AsRef<str>>(names: &[S], room: usize) -> String {
-    let mut out = String::new();
-    for (i, name) in names.iter().enumerate() {
-        let next = format!("{}`{}`", if i == 0 { "" } else { ", " }, name.as_ref());
-        if i > 0 && out.len() + next.len() > room {
-            return format!("{out} and {} more", thousands((names.len() - i) as u64));
-        }
-        out.push_str(&next);
-    }
-    out
-}
 
 /// A message that would be too wide loses its middle argument: `whole` when it fits, else `short`.
 pub fn fit(whole: String, short: impl FnOnce() -> String) -> String {
@@ -175,7 +114,7 @@ pub fn quant_text<'c>(cp: &'c Checkpoint, plan: &Plan, key: &str) -> Option<&'c 
 /// Key of a tensor in the index, when the index names it.
 pub fn index_key(cp: &Checkpoint, tensor: &str) -> Option<String> {
     let map = cp.index.get()?.weight_map.as_ref()?;
-    map.iter().any(|m| m.0 == tensor).then(|| format!("/weight_map/{}", escape_pointer(tensor)))
+    map.iter().any(|m| m.0 == tensor).then(|| format!("/weight_map/{}", tensor.replace('~', "~0").replace('/', "~1")))
 }
 
 /// The index of the shards.
@@ -192,19 +131,4 @@ pub fn groups<'e, K: PartialEq>(events: &[&'e Event], key: impl Fn(&'e Event) ->
         }
     }
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_and_counts() {
-        assert_eq!(bytes(805_306_368), "805,306,368 bytes (768 MiB)");
-        assert_eq!(size(8_250_000_000), "7.68 GiB");
-        assert_eq!(size(12), "12 B");
-        assert_eq!(count(1, "entry"), "1 entry");
-        assert_eq!(count(1333, "entry"), "1,333 entries");
-        assert_eq!(list(&["a", "b", "c"], 8), "`a`, `b` and 1 more");
-    }
 }

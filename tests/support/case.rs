@@ -141,7 +141,8 @@ pub fn all() -> Vec<Case> {
 
 /// One case file.
 pub fn read(path: &Path) -> Case {
-    let json: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let json: Value =
+        serde_json::from_slice(&fs::read(path).unwrap()).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let text = |k: &str| json[k].as_str().unwrap().to_owned();
     Case {
         id: text("id"),
