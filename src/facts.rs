@@ -26,11 +26,28 @@ pub struct ClassFile {
     /// How the head stands to the embedding; absent when the class builds no head.
     #[serde(default)]
     pub tie: Option<Tie>,
+    /// Configs that the constructor refuses.
+    #[serde(default)]
+    pub refuses: Vec<Refusal>,
     /// What could not be expressed: a plan of this class is `unknown` for these reasons.
     #[serde(default)]
     pub unknown: Vec<String>,
     /// The module tree in construction order.
     pub tree: Node,
+}
+
+/// A config that a constructor cannot take.
+#[derive(Debug, Deserialize)]
+pub struct Refusal {
+    /// When it refuses.
+    #[serde(rename = "if")]
+    pub when: Expr,
+    /// Exception type.
+    pub error: String,
+    /// Its text.
+    pub message: String,
+    /// JSON pointer of the field in `config.json`.
+    pub pointer: String,
 }
 
 /// Tie behaviour of a class.
@@ -202,6 +219,9 @@ pub struct Loader {
     /// Names it may ignore, by prefix.
     #[serde(default)]
     pub ignore_prefixes: Vec<String>,
+    /// Names it may ignore under a condition, by prefix.
+    #[serde(default)]
+    pub ignore_prefixes_if: Vec<(Expr, Vec<String>)>,
     /// Names it may ignore, by suffix.
     #[serde(default)]
     pub ignore_suffixes: Vec<String>,
@@ -218,7 +238,7 @@ pub struct MapperFile {
     pub regex: Vec<(String, Option<String>)>,
     /// Substrings; `None` drops.
     #[serde(default)]
-    pub substr: Vec<(String, Option<String>)>,
+    pub substr: Vec<Substr>,
     /// Stacked rows.
     #[serde(default)]
     pub stacked: Vec<Stacked>,
@@ -228,6 +248,24 @@ pub struct MapperFile {
     /// Suffixes; `None` drops.
     #[serde(default)]
     pub suffix: Vec<(String, Option<String>)>,
+}
+
+/// A row of the substring pass: fixed, or one that drops for each index.
+#[derive(Debug, Deserialize, Clone)]
+#[serde(untagged)]
+pub enum Substr {
+    /// `[from, to]`; null drops.
+    Fixed(String, Option<String>),
+    /// `{"each": [var, count], "if": EXPR, "from"}`: drops.
+    Each {
+        /// Index variable and count.
+        each: (String, Expr),
+        /// Only for indices where this holds.
+        #[serde(default, rename = "if")]
+        when: Option<Expr>,
+        /// Template of the substring.
+        from: String,
+    },
 }
 
 /// A row of the stacked pass: fixed, or one for each index.

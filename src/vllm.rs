@@ -161,7 +161,7 @@ impl Plan {
             e.detail = why;
             self.trace.events.push(e);
         }
-        hints::dead_entries(&method, place.as_ref(), &tree, cp, &mut self.trace);
+        hints::dead_entries(&method, place.as_ref(), &tree, &mut self.trace);
 
         let selection = files::select(cp, target, &mut self.trace);
         if selection.pickles {
@@ -185,7 +185,10 @@ impl Plan {
                         e.file = Some(shard.file.clone());
                         e.tensor.clone_from(&d.tensor);
                         e.detail.clone_from(&d.text);
-                        e.error = Some(files::header_error(d.kind, &d.text, d.tensor.as_deref()));
+                        e.error = Some(Raised {
+                            error_type: "SafetensorError".into(),
+                            text: shard.refusal().unwrap_or_default(),
+                        });
                         stream.trace.events.push(e);
                     }
                     (h, true)
@@ -194,7 +197,10 @@ impl Plan {
                     let mut e = Event::new(Stage::Load, Effect::Refuses, Kind::PointerAmongShards);
                     e.file = Some(shard.file.clone());
                     e.bytes = *size;
-                    e.error = Some(files::header_error(crate::checkpoint::DefectKind::HeaderTooLarge, "", None));
+                    e.error = Some(Raised {
+                        error_type: "SafetensorError".into(),
+                        text: shard.refusal().unwrap_or_default(),
+                    });
                     stream.trace.events.push(e);
                     continue;
                 }
@@ -278,7 +284,7 @@ fn read_config(cp: &Checkpoint) -> Result<&Value, Box<Event>> {
     match &cp.config {
         Part::Absent => Err(refuse(
             Kind::ConfigMissing,
-            "ValueError",
+            "ValidationError",
             "Invalid repository ID or local directory specified: '<dir>'.\nPlease verify the following requirements:\n\
              1. Provide a valid Hugging Face repository ID.\n\
              2. Specify a local directory that contains a recognized configuration file.\n   \

@@ -285,11 +285,41 @@ fn call(f: &str, args: &[Value]) -> Value {
             Value::String(s) => Value::from(s.as_str()),
             v => Value::from(v.to_string()),
         },
+        // `[a, a, …, b, a, …]` of length n: b at every k-th place.
+        ("cycle", [n, k, a, b]) => match (integer(n), integer(k)) {
+            (Some(n), Some(k)) if (0..=MAX_LIST).contains(&n) && k > 0 => {
+                Value::Array((1..=n).map(|i| if i % k == 0 { b.clone() } else { a.clone() }).collect())
+            }
+            _ => Value::Null,
+        },
+        ("with_last", [Value::Array(list), v]) => {
+            let mut list = list.clone();
+            if let Some(last) = list.last_mut() {
+                *last = v.clone();
+            }
+            Value::Array(list)
+        }
+        // `{index: {key: value, …}}` for every place of the list that equals v; null values are left out.
+        ("at_indices", [Value::Array(list), v, pairs @ ..]) => {
+            let mut entry = serde_json::Map::new();
+            for pair in pairs.chunks(2) {
+                if let [Value::String(k), v] = pair
+                    && !v.is_null()
+                {
+                    entry.insert(k.clone(), v.clone());
+                }
+            }
+            let hits = list.iter().enumerate().filter(|(_, x)| equal(x, v));
+            Value::Object(hits.map(|(i, _)| (i.to_string(), Value::Object(entry.clone()))).collect())
+        }
         ("get", [m, k]) => binary_get(m, k).unwrap_or(Value::Null),
         ("get", [m, k, d]) => binary_get(m, k).unwrap_or_else(|| d.clone()),
         _ => Value::Null,
     }
 }
+
+/// No model has more layers; a config that says so is not believed.
+const MAX_LIST: i64 = 100_000;
 
 fn binary_get(m: &Value, k: &Value) -> Option<Value> {
     m.get(k.as_str().map_or_else(|| k.to_string(), str::to_owned)).cloned()

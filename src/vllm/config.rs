@@ -56,18 +56,26 @@ pub fn resolve(version: &str, raw: &Value) -> Result<Resolved, Box<Event>> {
         Some(Value::String(s)) => s.as_str(),
         _ => {
             let text = "Unrecognized model in <dir>. Should have a `model_type` key in its config.json.".to_owned();
-            return Err(Box::new(refused(Kind::ModelTypeUnknown, "ValueError", text, "/model_type")));
+            return Err(Box::new(refused(Kind::ModelTypeUnknown, "ValidationError", text, "/model_type")));
         }
     };
     let Some(program) = facts::config(version, model_type) else {
         if names.as_ref().is_none_or(|n| n.model_types.iter().any(|t| t == model_type)) {
             return Err(Box::new(unknown(format!("no facts yet for the config class of model type `{model_type}`"))));
         }
+        if raw.get("auto_map").is_some() {
+            return Err(Box::new(unknown(format!(
+                "model type `{model_type}` is remote code (`auto_map`): vLLM takes it only with --trust-remote-code, and what its code does is not in these files"
+            ))));
+        }
         let text = format!(
             "The checkpoint you are trying to load has model type `{model_type}` but Transformers does not recognize this architecture. \
-             This could be because of an issue with the checkpoint, or because your version of Transformers is out of date."
+             This could be because of an issue with the checkpoint, or because your version of Transformers is out of date.\n\n\
+             You can update Transformers with the command `pip install --upgrade transformers`. If this does not work, and the checkpoint is \
+             very new, then there may not be a release version that supports this model yet. In this case, you can get the most up-to-date \
+             code by installing Transformers from source with the command `pip install git+<url>`"
         );
-        return Err(Box::new(refused(Kind::ModelTypeUnknown, "ValueError", text, "/model_type")));
+        return Err(Box::new(refused(Kind::ModelTypeUnknown, "ValidationError", text, "/model_type")));
     };
     let empty = Map::new();
     let value = run(version, &program, raw.as_object().unwrap_or(&empty), "", 0)?;
@@ -186,7 +194,8 @@ fn of_type(v: &Value, kind: &str) -> bool {
     })
 }
 
-fn python_type(v: &Value) -> &'static str {
+/// `type(v).__name__`.
+pub fn python_type(v: &Value) -> &'static str {
     match v {
         Value::Null => "NoneType",
         Value::Bool(_) => "bool",

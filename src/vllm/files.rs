@@ -2,7 +2,7 @@
 
 use super::Target;
 use super::trace::{Effect, Event, Kind, Raised, Stage, Trace};
-use crate::checkpoint::{Checkpoint, DefectKind, Part, ShardState};
+use crate::checkpoint::{Checkpoint, Part, ShardState};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What will be streamed.
@@ -78,7 +78,8 @@ pub fn select(cp: &Checkpoint, target: &Target, trace: &mut Trace) -> Selection 
         Part::Absent => {}
         Part::Broken(defects) => {
             let text = defects.first().map(|d| d.text.clone()).unwrap_or_default();
-            let mut e = event(Kind::IndexBroken, Effect::Refuses, Some(INDEX), Some(("JSONDecodeError", text.clone())));
+            let said = defects.iter().find_map(|d| d.said.clone()).unwrap_or_else(|| text.clone());
+            let mut e = event(Kind::IndexBroken, Effect::Refuses, Some(INDEX), Some(("JSONDecodeError", said)));
             e.detail = text;
             trace.events.push(e);
         }
@@ -112,7 +113,11 @@ fn listed(cp: &Checkpoint, map: &[(String, String)], sel: &mut Selection, trace:
         sel.absent = true;
     }
     if !missing.is_empty() {
-        let set = missing.iter().map(|f| format!("'<dir>/{f}'")).collect::<Vec<_>>().join(", ");
+        let set = missing
+            .iter()
+            .map(|f| if f.starts_with('/') { format!("'{f}'") } else { format!("'<dir>/{f}'") })
+            .collect::<Vec<_>>()
+            .join(", ");
         let text = format!("Weight files referenced in index but missing: {{{set}}}");
         for file in &missing {
             let kind = if file.starts_with('/') || file.split('/').any(|c| c == "..") {
@@ -213,20 +218,4 @@ pub fn compare(cp: &Checkpoint, sel: &Selection, trace: &mut Trace) {
             trace.events.push(e);
         }
     }
-}
-
-/// What `safe_open` raises for a defect (A.5).
-pub fn header_error(kind: DefectKind, text: &str, tensor: Option<&str>) -> Raised {
-    let t = tensor.unwrap_or_default();
-    let what = match kind {
-        DefectKind::Empty | DefectKind::HeaderTooSmall => "header too small".to_owned(),
-        DefectKind::HeaderTooLarge => "header too large".to_owned(),
-        DefectKind::HeaderPastEnd => "invalid header length".to_owned(),
-        DefectKind::Offsets => format!("invalid offset for tensor `{t}`"),
-        DefectKind::ShapeBytes => "invalid shape, data type, or offset for tensor".to_owned(),
-        DefectKind::Overflow => "overflow computing buffer size from shape and/or element type".to_owned(),
-        DefectKind::Length => "incomplete metadata, file not fully covered".to_owned(),
-        _ => format!("invalid JSON in header: {text}"),
-    };
-    Raised { error_type: "SafetensorError".into(), text: format!("Error while deserializing header: {what}") }
 }

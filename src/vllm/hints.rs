@@ -5,17 +5,15 @@ use super::quantization::Place;
 use super::trace::{Effect, Event, Kind, Stage, Trace};
 use super::tree::{Quant, Tree};
 use super::words;
-use crate::checkpoint::Checkpoint;
 use fancy_regex::Regex;
 
 /// Events for every dead entry. `detail` is `entry TAB hint TAB suggestion`.
-pub fn dead_entries(method: &Method, place: Option<&Place>, tree: &Tree, cp: &Checkpoint, trace: &mut Trace) {
+pub fn dead_entries(method: &Method, place: Option<&Place>, tree: &Tree, trace: &mut Trace) {
     let (Method::CompressedTensors(ct), Some(place)) = (method, place) else { return };
     let dead = ct.dead_entries();
     if dead.is_empty() {
         return;
     }
-    let _ = cp;
     let mut modules: Vec<&str> = Vec::new();
     let mut classes: Vec<&str> = Vec::new();
     let mut shards: Vec<String> = Vec::new();
@@ -35,6 +33,11 @@ pub fn dead_entries(method: &Method, place: Option<&Place>, tree: &Tree, cp: &Ch
     for d in dead {
         // `lm_head` stands in every list; a head is no target of `Linear` anyway, so its absence is no fault.
         if d.ignore && matches!(d.entry.as_str(), "lm_head" | "re:.*lm_head" | "re:.*lm_head.*") {
+            continue;
+        }
+        // A module by this name exists and is never quantized (a norm, a projector built without a config): the entry is needless,
+        // and right.
+        if tree.find(&d.name).is_some_and(|m| tree.modules[m].children.is_empty()) {
             continue;
         }
         let (hint, suggestion) = near_miss(&d.entry, d.ignore, &names, &classes, tree);

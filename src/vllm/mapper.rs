@@ -1,7 +1,7 @@
 //! `WeightsMapper` (vllm/model_executor/models/utils.py): six passes, each entry tried on the current name, no stop at
 //! the first match.
 
-use crate::facts::{Expr, MapperFile, Scope, facts_shard};
+use crate::facts::{Expr, MapperFile, Scope, Substr, facts_shard};
 use fancy_regex::Regex;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -78,7 +78,21 @@ impl Mapper {
             .iter()
             .filter_map(|(p, n)| Some((Regex::new(p).ok()?, n.as_deref().map(python_groups))))
             .collect();
-        m.substr.clone_from(&file.substr);
+        for row in &file.substr {
+            match row {
+                Substr::Fixed(from, to) => m.substr.push((from.clone(), to.clone())),
+                Substr::Each { each: (var, count), when, from } => {
+                    let hole = format!("{{{var}}}");
+                    for i in 0..count.size(scope).unwrap_or(0).min(MAX_INDEX) {
+                        let vars: Vec<(&str, Value)> =
+                            scope.vars.iter().cloned().chain([(var.as_str(), Value::from(i))]).collect();
+                        if when.as_ref().is_none_or(|w| w.truth(&Scope { vars: &vars, ..*scope })) {
+                            m.substr.push((from.replace(&hole, &i.to_string()), None));
+                        }
+                    }
+                }
+            }
+        }
         m.prefix.clone_from(&file.prefix);
         m.suffix.clone_from(&file.suffix);
         for row in &file.stacked {

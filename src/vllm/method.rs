@@ -144,6 +144,8 @@ pub struct DeadEntry {
     pub pointer: String,
     /// The entry as written.
     pub entry: String,
+    /// The entry as vLLM compares it, after renaming.
+    pub name: String,
     /// Whether it stands in the ignore list (else it is a target).
     pub ignore: bool,
 }

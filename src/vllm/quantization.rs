@@ -49,7 +49,7 @@ fn push(trace: &mut Trace, kind: Kind, effect: Effect, place: &Place, pointer: &
 }
 
 fn value_error(text: String) -> Raised {
-    Raised { error_type: "ValueError".into(), text }
+    Raised { error_type: "ValidationError".into(), text }
 }
 
 /// The method in effect. Refusals and oddities go to the trace.

@@ -19,7 +19,7 @@ pub struct Found {
 fn refused(kind: Kind, text: String) -> Box<Event> {
     let mut e = Event::new(Stage::Config, Effect::Refuses, kind);
     e.pointer = Some("/architectures".into());
-    e.error = Some(Raised { error_type: "ValueError".into(), text });
+    e.error = Some(Raised { error_type: "ValidationError".into(), text });
     Box::new(e)
 }
 

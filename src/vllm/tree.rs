@@ -156,6 +156,10 @@ impl Module {
 
     /// Full name of one of its slots.
     pub fn slot_path(&self, slot: &Slot) -> String {
+        if self.kind == NodeKind::Experts {
+            // The container (`MoERunner`) holds its parameters in a child of this name.
+            return format!("{}.routed_experts.{}", self.path, slot.name);
+        }
         join(&self.path, &slot.name)
     }
 }
@@ -196,6 +200,8 @@ pub struct Builder<'a> {
     pub tree: Tree,
     default_element: Element,
     files: Vec<(String, Rc<ClassFile>)>,
+    /// Modules by path: parents learn of their children only once those are built.
+    paths: rustc_hash::FxHashMap<String, usize>,
 }
 
 impl<'a> Builder<'a> {
@@ -215,6 +221,7 @@ impl<'a> Builder<'a> {
             tree: Tree::default(),
             default_element: Element::Model,
             files: Vec::new(),
+            paths: rustc_hash::FxHashMap::default(),
         };
         let scope = Scope { config, root: config, vars: extra };
         b.class(class, 0, "", &scope, None);
@@ -233,6 +240,13 @@ impl<'a> Builder<'a> {
         self.tree.unknown.extend(file.unknown.iter().map(|u| format!("{}: {u}", file.class)));
         // The loader renames the lists once for the outer class and once for an inner one (spec B.5).
         self.method.enter_class(file, scope);
+        if let Some(r) = file.refuses.iter().find(|r| r.when.truth(scope)) {
+            let mut e = Event::new(Stage::Init, Effect::Refuses, Kind::TowerConfigMissing);
+            e.file = Some("config.json".into());
+            e.pointer = Some(r.pointer.clone());
+            e.error = Some(super::trace::Raised { error_type: r.error.clone(), text: r.message.clone() });
+            self.trace.events.push(e);
+        }
         let root = if path.is_empty() { String::new() } else { format!("{path}.") };
         let at = self.node(&file.tree, parent, path, &root, scope);
         if let (Some(node), Some(at)) = (as_node, at) {
@@ -265,6 +279,7 @@ impl<'a> Builder<'a> {
             parent,
             ..Module::default()
         });
+        self.paths.insert(path.to_owned(), at);
         if node.kind != NodeKind::Placeholder {
             self.fill(node, at, root, &scope);
             if let Some((var, count)) = &node.each {
@@ -475,7 +490,12 @@ impl<'a> Builder<'a> {
         }
         Loader::Auto {
             mapper: Mapper::new(l.mapper.as_ref(), scope).with_loader_rules(quantized),
-            ignore_prefixes: l.ignore_prefixes.clone(),
+            ignore_prefixes: l
+                .ignore_prefixes
+                .iter()
+                .chain(l.ignore_prefixes_if.iter().filter(|(w, _)| w.truth(scope)).flat_map(|(_, p)| p))
+                .cloned()
+                .collect(),
             ignore_suffixes,
         }
     }
@@ -513,7 +533,7 @@ impl<'a> Builder<'a> {
 
     /// A module by full path.
     fn find(&self, path: &str) -> Option<usize> {
-        self.tree.find(path)
+        self.paths.get(path).copied()
     }
 
     fn file(&mut self, class: &str) -> Option<Rc<ClassFile>> {

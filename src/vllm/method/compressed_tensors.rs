@@ -6,6 +6,7 @@ pub mod experts;
 pub mod scheme;
 
 use super::{Built, DeadEntry, Element, Layer, Load, Offered, Param};
+use crate::vllm::config::python_type;
 use crate::vllm::trace::{Kind, Raised};
 use args::{Args, Numbers, Strategy};
 use fancy_regex::Regex;
@@ -347,20 +348,13 @@ impl CompressedTensors {
 
     /// Entries that no module matched, in the order of the file.
     pub fn dead_entries(&self) -> Vec<DeadEntry> {
-        let dead = |e: &Entry, ignore| DeadEntry { pointer: e.pointer.clone(), entry: e.written.clone(), ignore };
+        let dead = |e: &Entry, ignore| DeadEntry {
+            pointer: e.pointer.clone(),
+            entry: e.written.clone(),
+            name: e.name.clone(),
+            ignore,
+        };
         let ignore = self.ignore.iter().filter(|e| !e.used.get()).map(|e| dead(e, true));
         ignore.chain(self.targets.iter().filter(|t| !t.0.used.get()).map(|t| dead(&t.0, false))).collect()
-    }
-}
-
-fn python_type(v: &Value) -> &'static str {
-    match v {
-        Value::Null => "NoneType",
-        Value::Bool(_) => "bool",
-        Value::Number(n) if n.is_f64() => "float",
-        Value::Number(_) => "int",
-        Value::String(_) => "str",
-        Value::Array(_) => "list",
-        Value::Object(_) => "dict",
     }
 }
