@@ -4,6 +4,7 @@ pub mod json;
 pub mod text;
 
 use crate::finding::{Finding, Level};
+use crate::locate::Spot;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Duration;
@@ -69,25 +70,8 @@ pub struct Shown {
     pub finding: Finding,
     /// Page of its rule.
     pub url: String,
-    /// The lines of the file around it, when it is in a text file.
-    pub excerpt: Option<Excerpt>,
-}
-
-/// A few lines of a file, cut to a width, with the true position of what is marked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Excerpt {
-    /// File name.
-    pub file: String,
-    /// Line of the mark, from 1.
-    pub line: usize,
-    /// Column of the mark, from 1.
-    pub column: usize,
-    /// The lines.
-    pub text: String,
-    /// Number of the first of them, from 1.
-    pub first_line: usize,
-    /// Byte range of the mark in `text`.
-    pub mark: (usize, usize),
+    /// Where it is, with the lines around.
+    pub spot: Option<Spot>,
 }
 
 /// What vLLM would do.

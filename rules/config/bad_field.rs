@@ -20,10 +20,10 @@ fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     for event in sink.events(plan) {
         let pointer = event.pointer.clone().unwrap_or_default();
         let file = event.file.as_deref().unwrap_or("config.json");
-        let here = words::nearest(cp, file, &pointer);
         let name = pointer.trim_start_matches('/').replace('/', ".");
-        let draft = sink.cause(&[event]).key(file, &here).subjects([name.clone()]);
-        let draft = if here == pointer { draft } else { draft.label(format!("`{name}` is missing here")) };
+        let draft = sink.cause(&[event]).key(file, &pointer).subjects([name.clone()]);
+        let draft =
+            if words::has(cp, file, &pointer) { draft } else { draft.label(format!("`{name}` is missing here")) };
         draft.help("compare with the config of the base model; exporters of other versions write other fields").say(
             words::fit(format!("`{name}` is not what the config class expects"), || {
                 "a field is not what the config class expects".into()

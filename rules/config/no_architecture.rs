@@ -2,7 +2,7 @@
 
 use crate::checkpoint::Checkpoint;
 use crate::finding::Level;
-use crate::rule::{Rule, Sink, words};
+use crate::rule::{Rule, Sink};
 use crate::vllm::Plan;
 use crate::vllm::trace::Kind;
 
@@ -16,13 +16,13 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
+fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     let events = sink.events(plan);
     if events.is_empty() {
         return;
     }
     sink.cause(&events)
-        .key("config.json", &words::nearest(cp, "config.json", "/architectures"))
+        .key("config.json", "/architectures")
         .help("add `\"architectures\": [\"…\"]` with the class name of the base model")
         .say("config.json names no architecture");
 }

@@ -22,7 +22,7 @@ fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
         return;
     }
     let named = words::json(cp, "config.json").and_then(|c| c.get("model_type")?.as_str());
-    let draft = sink.cause(&events).key("config.json", &words::nearest(cp, "config.json", "/model_type"));
+    let draft = sink.cause(&events).key("config.json", "/model_type");
     let draft = draft.label(if named.is_some() { "no config class of this name" } else { "no `model_type` in here" });
     match named {
         Some(t) => draft

@@ -16,13 +16,13 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
+fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     for event in sink.events(plan) {
         let file = event.file.as_deref().unwrap_or("config.json");
         let pointer = event.pointer.clone().unwrap_or_default();
         let name = pointer.rsplit('/').next().unwrap_or_default();
         sink.cause(&[event])
-            .key(file, &words::nearest(cp, file, &pointer))
+            .key(file, &pointer)
             .label("rejected here")
             .help("configs of newer tools carry keys that this vLLM does not know: remove the key, or use an image with a newer compressed-tensors")
             .say(words::fit(format!("vLLM rejects `{name}` of the quantization config"), || "vLLM rejects a part of the quantization config".into()));

@@ -25,11 +25,10 @@ fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
         let pairs: Vec<(String, String)> =
             group.iter().map(|e| (part(e, 0), part(e, 2))).filter(|p| !p.1.is_empty() && hint != "cut-tower").collect();
         let (why, suspicious) = words_of(&hint);
-        let file = first.file.clone().unwrap_or_default();
         let draft = sink.cause(&group).at(first).label(why).subjects(entries.clone());
         let regexes = entries.iter().all(|e| e.starts_with("re:"));
         let draft = if suspicious || !regexes && hint != "cut-tower" { draft } else { draft.note() };
-        let pointer = words::quant_pointer(plan, "/ignore");
+        let (file, pointer) = words::quant_key(plan, "/ignore");
         let draft = if pairs.is_empty() {
             draft
                 .help("remove what is left over; if a module was meant, write its name as vLLM has it")

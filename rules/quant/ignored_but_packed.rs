@@ -20,16 +20,16 @@ fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     let events = sink.events(plan);
     for (entry, group) in words::groups(&events, |e| e.detail.clone()) {
         let pattern = words::quant_text(cp, plan, &format!("/ignore/{entry}")).unwrap_or_default().to_owned();
-        let (file, pointer) = words::quant_key(cp, plan, &format!("/ignore/{entry}"));
+        let (file, list) = words::quant_key(plan, "/ignore");
         let modules = words::modules(&group);
         let n = modules.len();
         let draft = sink
             .cause(&group)
-            .key(&file, &pointer)
+            .key(&file, &format!("{list}/{entry}"))
             .label(format!("matches {}", words::list(&modules[..1], 80)))
             .evidence(words::tensor_lines(cp, &group))
             .help(format!("remove `{pattern}`, or narrow it to the modules that are stored in 16 bit"))
-            .fix(Fix::Remove { file, pointer: words::quant_pointer(plan, "/ignore"), entries: vec![pattern.clone()] })
+            .fix(Fix::Remove { file, pointer: list, entries: vec![pattern.clone()] })
             .subjects(modules);
         let what = words::count(n, "module") + words::verb(n, " that is", " that are");
         draft.say(words::fit(format!("`{pattern}` keeps {what} stored quantized plain"), || {

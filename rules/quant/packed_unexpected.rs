@@ -25,11 +25,11 @@ fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     let draft = sink.cause(&events).evidence(words::tensor_lines(cp, &events)).subjects(modules);
     if plan.method.is_none() {
         return draft
-            .key("config.json", &words::nearest(cp, "config.json", "/quantization_config"))
+            .key("config.json", "/quantization_config")
             .help("copy `quantization_config` from the tool that quantized the weights into config.json")
             .say(format!("{stored} no quantization config says so"));
     }
-    let (file, pointer) = words::quant_key(cp, plan, "/config_groups");
+    let (file, pointer) = words::quant_key(plan, "/config_groups");
     let never = first.detail == "never quantized";
     let help = if never {
         "this class builds the module without a quantization config: store it in 16 bit"

@@ -16,10 +16,10 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
+fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     let events = sink.events(plan);
     let Some(first) = events.first() else { return };
-    let (file, pointer) = words::quant_key(cp, plan, "/config_groups");
+    let (file, pointer) = words::quant_key(plan, "/config_groups");
     let lines = events.iter().map(|e| format!("{}   {}", e.tensor.as_deref().unwrap_or_default(), e.detail)).collect();
     let n = events.len();
     sink.cause(&events)

@@ -16,12 +16,12 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
+fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     let events = sink.events(plan);
     if events.is_empty() {
         return;
     }
-    let (file, pointer) = words::quant_key(cp, plan, "/config_groups");
+    let (file, pointer) = words::quant_key(plan, "/config_groups");
     let modules = words::modules(&events);
     let n = modules.len();
     sink.cause(&events)

@@ -37,19 +37,19 @@ fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     let mut entries: Vec<String> = Vec::new();
     let mut seen = rustc_hash::FxHashSet::default();
     entries.extend(plain.iter().flat_map(|e| e.detail.lines()).filter(|e| seen.insert(*e)).map(str::to_owned));
-    let (file, pointer) = words::quant_key(cp, plan, "/ignore");
+    let (file, pointer) = words::quant_key(plan, "/ignore");
     let n = plain.len();
     let became = if first.effect == Effect::Damages { "casts it without a scale" } else { "builds it quantized" };
     let became = if n == 1 { became.to_owned() } else { became.replacen(" it", " them", 1) };
-    let missing =
-        if pointer.ends_with("/ignore") { "no entry matches" } else { "there is no `ignore`, and a target reaches" };
+    let listed = words::has(cp, &file, &pointer);
+    let missing = if listed { "no entry matches" } else { "there is no `ignore`, and a target reaches" };
     sink.cause(&plain)
         .key(&file, &pointer)
         .label(format!("{missing} `{}`", first.module.as_deref().unwrap_or_default()))
         .subjects(words::names(&plain))
         .evidence(words::tensor_lines(cp, &plain))
         .help(format!("add to \"ignore\"\n{}", words::paste(&entries)))
-        .fix(Fix::Append { file, pointer: words::quant_pointer(plan, "/ignore"), entries })
+        .fix(Fix::Append { file, pointer, entries })
         .say(format!(
             "{} not on the ignore list, so vLLM {became}",
             words::count(n, "16-bit linear") + words::verb(n, " is", " are")

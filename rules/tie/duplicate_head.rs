@@ -36,7 +36,7 @@ fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
         let amount =
             if event.bytes > 0 { format!("{} stored twice", words::bytes(event.bytes)) } else { "stored twice".into() };
         sink.cause(&[event])
-            .key("config.json", &words::nearest(cp, "config.json", "/tie_word_embeddings"))
+            .key("config.json", "/tie_word_embeddings")
             .label(format!("tied, yet the files hold `{name}`"))
             .subjects([name.clone()])
             .evidence(words::tensor_lines(cp, &[event]))

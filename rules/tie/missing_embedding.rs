@@ -2,7 +2,7 @@
 
 use crate::checkpoint::Checkpoint;
 use crate::finding::Level;
-use crate::rule::{Rule, Sink, words};
+use crate::rule::{Rule, Sink};
 use crate::vllm::Plan;
 use crate::vllm::trace::Kind;
 
@@ -16,14 +16,11 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
+fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     let events = sink.events(plan);
     let Some(first) = events.first() else { return };
     let name = first.module.clone().unwrap_or_default();
-    let draft = sink
-        .cause(&events)
-        .key("config.json", &words::nearest(cp, "config.json", "/tie_word_embeddings"))
-        .subjects([name]);
+    let draft = sink.cause(&events).key("config.json", "/tie_word_embeddings").subjects([name]);
     if let Some(head) = &first.tensor {
         return draft
             .help(format!("store the embedding under its own name; of tied weights vLLM skips `{head}`"))

@@ -21,11 +21,14 @@ fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     if events.is_empty() {
         return;
     }
-    let key = words::nearest(cp, "config.json", "/tie_word_embeddings");
-    let label =
-        if key.is_empty() { "no `tie_word_embeddings`, so the class default counts: untied" } else { "not tied" };
+    let key = "/tie_word_embeddings";
+    let label = if !words::has(cp, "config.json", key) {
+        "no `tie_word_embeddings`, so the class default counts: untied"
+    } else {
+        "not tied"
+    };
     sink.cause(&events)
-        .key("config.json", &key)
+        .key("config.json", key)
         .label(label)
         .subjects(words::names(&events))
         .help("set `tie_word_embeddings` to true at the top level if the head is the embedding, else store the head")

@@ -16,13 +16,13 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
+fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     let events = sink.events(plan);
     if events.is_empty() {
         return;
     }
     sink.cause(&events)
-        .key("config.json", &words::nearest(cp, "config.json", "/tie_word_embeddings"))
+        .key("config.json", "/tie_word_embeddings")
         .label("tied to an embedding that a target packs")
         .subjects(words::modules(&events))
         .help("keep the embedding plain (no `Embedding` target), or set `tie_word_embeddings` to false and ship a head, packed or plain")

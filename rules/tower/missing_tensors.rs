@@ -16,17 +16,16 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
+fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     let events = sink.events(plan);
     for event in events {
         let tower = event.module.clone().unwrap_or_default();
         let part = if tower.contains("audio") { "/audio_config" } else { "/vision_config" };
-        let key = words::nearest(cp, "config.json", part);
         let parameters = event.detail.parse().unwrap_or(0);
         let text =
             if event.effect == Effect::Refuses { "vLLM refuses it at the end of loading" } else { "vLLM says nothing" };
         sink.cause(&[event])
-            .key("config.json", &key)
+            .key("config.json", part)
             .label("builds a tower")
             .subjects([tower.clone()])
             .help("set this config to null if the class allows it, use the text architecture, or serve with `--language-model-only`")

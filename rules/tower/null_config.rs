@@ -2,7 +2,7 @@
 
 use crate::checkpoint::Checkpoint;
 use crate::finding::Level;
-use crate::rule::{Rule, Sink, words};
+use crate::rule::{Rule, Sink};
 use crate::vllm::Plan;
 use crate::vllm::trace::Kind;
 
@@ -16,11 +16,11 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
+fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     for event in sink.events(plan) {
         let pointer = event.pointer.clone().unwrap_or_default();
         sink.cause(&[event])
-            .key("config.json", &words::nearest(cp, "config.json", &pointer))
+            .key("config.json", &pointer)
             .help("restore the config of the tower, or name the text architecture for a text-only export")
             .say(format!("`{}` is missing or null, and this class needs it", pointer.trim_start_matches('/')));
     }

@@ -1,7 +1,5 @@
 //! Numbers and lists in words, the same in every finding and report.
 
-use std::borrow::Cow;
-
 /// `1 tensor`, `12 entries`, `1,333 tensors`.
 pub fn count(n: usize, one: &str) -> String {
     let stem = one.strip_suffix('y').filter(|s| !s.ends_with('e'));
@@ -64,27 +62,6 @@ pub fn list<S: AsRef<str>>(names: &[S], room: usize) -> String {
     out
 }
 
-/// Text of strangers, fit for a terminal: control and bidirectional characters are written as escapes.
-pub fn sanitize(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_harmful) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        if is_harmful(c) {
-            out.extend(c.escape_unicode());
-        } else {
-            out.push(c);
-        }
-    }
-    Cow::Owned(out)
-}
-
-fn is_harmful(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,11 +74,5 @@ mod tests {
         assert_eq!(count(1, "entry"), "1 entry");
         assert_eq!(count(1333, "entry"), "1,333 entries");
         assert_eq!(list(&["a", "b", "c"], 8), "`a`, `b` and 1 more");
-    }
-
-    #[test]
-    fn harmful_characters_are_written_out() {
-        assert_eq!(sanitize("layers.0\u{1b}[31m\u{202e}x"), "layers.0\\u{1b}[31m\\u{202e}x");
-        assert!(matches!(sanitize("größe"), Cow::Borrowed(_)));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Class, Read, Report, RunError, Section, Shown, Stage, Target};
 use crate::finding::{Fix, Level, Place, Subjects, VllmMessage};
+use crate::locate::Spot;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -81,7 +82,7 @@ struct Finding<'a> {
     message: &'a str,
     place: &'a Place,
     /// Line and column of the place, from 1, when it is in a text file.
-    position: Option<Position>,
+    position: Option<Position<'a>>,
     subjects: &'a Subjects,
     /// What vLLM would raise because of this.
     vllm_message: Option<&'a VllmMessage>,
@@ -90,9 +91,10 @@ struct Finding<'a> {
     fix: Option<&'a Fix>,
 }
 
-/// A position in a text file.
+/// A position in a text file: of a tensor that an index names, there.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Position {
+struct Position<'a> {
+    file: &'a str,
     line: usize,
     column: usize,
 }
@@ -144,10 +146,15 @@ fn finding(shown: &Shown) -> Finding<'_> {
         level: f.level,
         message: &f.message,
         place: &f.place,
-        position: shown.excerpt.as_ref().map(|e| Position { line: e.line, column: e.column }),
+        position: shown.spot.as_ref().and_then(position),
         subjects: &f.subjects,
         vllm_message: f.vllm.as_ref(),
         help: f.help.as_deref(),
         fix: f.fix.as_ref(),
     }
+}
+
+fn position(spot: &Spot) -> Option<Position<'_>> {
+    let region = spot.region.as_ref()?;
+    Some(Position { file: &spot.file, line: region.line, column: region.column })
 }

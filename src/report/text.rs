@@ -1,8 +1,9 @@
 //! The report for people: miette's frames around our own excerpts, vLLM's words, a help to paste, the verdict last.
 
-use super::{Class, Excerpt, FileState, Report, Section, Shown, Stage, Verdict};
-use crate::finding::words::{count, sanitize, size, thousands, verb};
+use super::{Class, FileState, Report, Section, Shown, Stage, Verdict};
+use crate::finding::words::{count, size, thousands, verb};
 use crate::finding::{Level, VllmMessage};
+use crate::locate::{Spot, clean};
 use miette::{
     Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, Severity,
     SourceCode, SourceSpan, SpanContents,
@@ -44,7 +45,7 @@ const OFF: &str = "\u{1b}[0m";
 /// When writing fails.
 pub fn render(report: &Report, look: Look, out: &mut dyn Write) -> io::Result<()> {
     for section in &report.checkpoints {
-        writeln!(out, "{BOLD}{}{OFF}", sanitize(&section.path))?;
+        writeln!(out, "{BOLD}{}{OFF}", clean(&section.path))?;
         for shown in &section.findings {
             if !(look.quiet && shown.finding.level == Level::Note) {
                 finding(shown, section, &report.target.vllm, look, out)?;
@@ -79,7 +80,7 @@ fn finding(shown: &Shown, section: &Section, vllm: &str, look: Look, out: &mut d
     if !told {
         let room = if look.verbose { usize::MAX } else { LINES };
         for line in lines.iter().take(room) {
-            writeln!(out, "    {}", sanitize(line))?;
+            writeln!(out, "    {}", clean(line))?;
         }
         if lines.len() > room {
             writeln!(out, "    {DIM}… and {} more (all of them with -v){OFF}", thousands((lines.len() - room) as u64))?;
@@ -91,12 +92,12 @@ fn finding(shown: &Shown, section: &Section, vllm: &str, look: Look, out: &mut d
     if let Some(help) = &f.help {
         let mut lines = help.lines();
         let first = lines.next().unwrap_or_default();
-        for (i, line) in wrap(&sanitize(first), look.width.saturating_sub(10)).iter().enumerate() {
+        for (i, line) in wrap(&clean(first), look.width.saturating_sub(10)).iter().enumerate() {
             let lead = if i == 0 { format!("{CYAN}help:{OFF} ") } else { "      ".into() };
             writeln!(out, "    {lead}{line}")?;
         }
         for line in lines {
-            writeln!(out, "      {}", sanitize(line))?;
+            writeln!(out, "      {}", clean(line))?;
         }
     }
     writeln!(out)
@@ -115,7 +116,7 @@ fn quote(m: &VllmMessage, verdict: &Verdict, vllm: &str, look: Look, out: &mut d
     let text =
         if text.is_empty() { m.error_type.clone() + " (without a text)" } else { format!("{}: {text}", m.error_type) };
     for line in text.lines() {
-        for line in wrap(&sanitize(line), look.width.saturating_sub(6)) {
+        for line in wrap(&clean(line), look.width.saturating_sub(6)) {
             writeln!(out, "      {line}")?;
         }
     }
@@ -185,7 +186,7 @@ fn levels(of: impl Fn(Level) -> usize) -> String {
 
 /// The verdict in the design's words.
 fn verdict(v: &Verdict, unknown: &[String], vllm: &str) -> String {
-    let plain = |s: &str| sanitize(&one_line(s, VERDICT)).into_owned();
+    let plain = |s: &str| clean(&one_line(s, VERDICT));
     match v.class {
         Class::Loads => format!("vLLM {vllm} {GREEN}would load{OFF} this checkpoint"),
         Class::Refuses => {
@@ -265,10 +266,10 @@ impl Framed {
             Level::Note => Severity::Advice,
         };
         Framed {
-            message: format!("{}   {DIM}{}{OFF}", sanitize(&f.message), f.rule),
+            message: format!("{}   {DIM}{}{OFF}", clean(&f.message), f.rule),
             severity,
-            source: shown.excerpt.as_ref().map(Lines::new),
-            label: f.label.as_deref().map(|l| sanitize(l).into_owned()),
+            source: shown.spot.as_ref().and_then(Lines::new),
+            label: f.label.as_deref().map(clean),
         }
     }
 }
@@ -309,22 +310,17 @@ struct Lines {
 }
 
 impl Lines {
-    fn new(e: &Excerpt) -> Self {
-        // In three parts, so that the mark survives what cleaning does to offsets.
-        let clean = |s: &str| s.split('\n').map(|l| sanitize(l).into_owned()).collect::<Vec<_>>().join("\n");
-        let (start, end) = (e.mark.0.min(e.text.len()), e.mark.1.min(e.text.len()));
-        let (before, inside, after) = match (e.text.get(..start), e.text.get(start..end), e.text.get(end..)) {
-            (Some(b), Some(i), Some(a)) => (clean(b), clean(i), clean(a)),
-            _ => (String::new(), String::new(), clean(&e.text)),
-        };
-        let mark = (before.len(), before.len() + inside.len());
-        Lines {
-            name: sanitize(&e.file).into_owned(),
-            text: before + &inside + &after,
-            first_line: e.first_line,
-            mark,
-            position: (e.line, e.column),
-        }
+    fn new(spot: &Spot) -> Option<Self> {
+        let region = spot.region.as_ref()?;
+        let excerpt = &region.excerpt;
+        let before: usize = excerpt.lines.iter().take(excerpt.marked).map(|l| l.len() + 1).sum();
+        Some(Lines {
+            name: clean(&spot.file),
+            text: excerpt.lines.join("\n"),
+            first_line: excerpt.first_line,
+            mark: (before + excerpt.mark.start, before + excerpt.mark.end),
+            position: (region.line, region.column),
+        })
     }
 }
 

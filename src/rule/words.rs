@@ -83,32 +83,23 @@ pub fn json<'c>(cp: &'c Checkpoint, file: &str) -> Option<&'c Value> {
     part.get().map(|j| &j.value)
 }
 
-/// File and pointer of a key of the quantization config in effect; of its nearest parent when there is no such key.
-pub fn quant_key(cp: &Checkpoint, plan: &Plan, key: &str) -> (String, String) {
-    let file = plan.quant_place.as_ref().map_or_else(|| "config.json".into(), |p| p.0.clone());
-    let pointer = nearest(cp, &file, &quant_pointer(plan, key));
-    (file, pointer)
-}
-
-/// JSON pointer of a key of the quantization config in effect, whether it is there or not.
-pub fn quant_pointer(plan: &Plan, key: &str) -> String {
-    format!("{}{key}", plan.quant_place.as_ref().map_or("/quantization_config", |p| p.1.as_str()))
-}
-
-/// The longest prefix of a JSON pointer that exists.
-pub fn nearest(cp: &Checkpoint, file: &str, pointer: &str) -> String {
-    let mut pointer = pointer;
-    let Some(value) = json(cp, file) else { return String::new() };
-    while value.pointer(pointer).is_none() {
-        pointer = pointer.rsplit_once('/').map_or("", |p| p.0);
+/// File and pointer of a key of the quantization config in effect, whether it is there or not.
+pub fn quant_key(plan: &Plan, key: &str) -> (String, String) {
+    match &plan.quant_place {
+        Some((file, pointer)) => (file.clone(), format!("{pointer}{key}")),
+        None => ("config.json".into(), format!("/quantization_config{key}")),
     }
-    pointer.to_owned()
+}
+
+/// Whether a JSON file has this key.
+pub fn has(cp: &Checkpoint, file: &str, pointer: &str) -> bool {
+    json(cp, file).is_some_and(|j| j.pointer(pointer).is_some())
 }
 
 /// A string of the quantization config in effect.
 pub fn quant_text<'c>(cp: &'c Checkpoint, plan: &Plan, key: &str) -> Option<&'c str> {
-    let (file, base) = plan.quant_place.as_ref()?;
-    json(cp, file)?.pointer(&format!("{base}{key}"))?.as_str()
+    let (file, pointer) = quant_key(plan, key);
+    json(cp, &file)?.pointer(&pointer)?.as_str()
 }
 
 /// Key of a tensor in the index, when the index names it.

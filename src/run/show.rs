@@ -3,8 +3,8 @@
 use super::{Exit, Failure};
 use crate::checkpoint::{Checkpoint, Part};
 use crate::cli::{Check, Color, Kind, Output};
-use crate::finding::words::sanitize;
 use crate::finding::{Finding, Level};
+use crate::locate::{Locator, clean};
 use crate::report::{self, Class, FileState, Read, Report, Section, Shown, Stage, Verdict, json, text};
 use crate::rules;
 use crate::vllm::trace::{self, Kind as Event};
@@ -34,9 +34,10 @@ pub(super) fn section(cp: &Checkpoint, plan: &Plan, mut findings: Vec<Finding>) 
         })
     };
     findings.sort_by_key(|f| !is_first(f));
+    let mut locator = Locator::new(cp);
     let shown = findings.into_iter().map(|finding| Shown {
         url: rules::find(finding.rule).map(|r| r.url()).unwrap_or_default(),
-        excerpt: excerpt(cp, &finding),
+        spot: locator.locate(&finding.place),
         finding,
     });
     Section {
@@ -46,10 +47,6 @@ pub(super) fn section(cp: &Checkpoint, plan: &Plan, mut findings: Vec<Finding>) 
         read: read(cp, plan),
         verdict,
     }
-}
-
-fn excerpt(_: &Checkpoint, _: &Finding) -> Option<report::Excerpt> {
-    None
 }
 
 fn verdict(plan: &Plan) -> Verdict {
@@ -101,7 +98,7 @@ fn state<T>(part: &Part<T>) -> FileState {
 pub(super) fn errors(report: &Report, err: &mut dyn Write) -> io::Result<()> {
     for e in &report.errors {
         // The message of most errors names the path already.
-        writeln!(err, "ckpt-lint: {}", sanitize(&e.message))?;
+        writeln!(err, "ckpt-lint: {}", clean(&e.message))?;
     }
     Ok(())
 }
