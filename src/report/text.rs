@@ -69,10 +69,11 @@ fn finding(shown: &Shown, section: &Section, vllm: &str, look: Look, out: &mut d
     let f = &shown.finding;
     let mut text = String::new();
     let handler = GraphicalReportHandler::new_themed(GraphicalTheme::unicode())
-        .with_width(look.width)
+        // The message is wrapped already: miette would break the rule's name at its hyphens.
+        .with_width(usize::from(u16::MAX))
         .with_context_lines(1)
         .with_links(false);
-    handler.render_report(&mut text, &Framed::new(shown)).map_err(io::Error::other)?;
+    handler.render_report(&mut text, &Framed::new(shown, look.width)).map_err(io::Error::other)?;
     writeln!(out, "{}", text.trim_end())?;
     let lines = if f.evidence.is_empty() { &f.subjects.names } else { &f.evidence };
     // A single name stands in the title or the frame already.
@@ -258,15 +259,23 @@ struct Framed {
 }
 
 impl Framed {
-    fn new(shown: &Shown) -> Self {
+    fn new(shown: &Shown, width: usize) -> Self {
         let f = &shown.finding;
+        let room = width.saturating_sub(4);
+        let mut lines = wrap(&clean(&f.message), room);
+        let fits = lines.last().is_some_and(|l| l.chars().count() + 3 + f.rule.len() <= room);
+        let rule = format!("{DIM}{}{OFF}", f.rule);
+        match lines.last_mut() {
+            Some(last) if fits => *last = format!("{last}   {rule}"),
+            _ => lines.push(rule),
+        }
         let severity = match f.level {
             Level::Error => Severity::Error,
             Level::Warning => Severity::Warning,
             Level::Note => Severity::Advice,
         };
         Framed {
-            message: format!("{}   {DIM}{}{OFF}", clean(&f.message), f.rule),
+            message: lines.join("\n"),
             severity,
             source: shown.spot.as_ref().and_then(Lines::new),
             label: f.label.as_deref().map(clean),
