@@ -107,7 +107,7 @@ fn verdicts_agree_with_the_real_vllm() {
         unknown += usize::from(o.class == "unknown");
         let text = |p: &str| case.text(p).unwrap_or_default().to_owned();
         if want == "refuses" {
-            let same = o.message.trim() == text("/oracle/message").trim()
+            let same = same_text(&o.message, &text("/oracle/message"))
                 && o.error_type == text("/oracle/error_type")
                 && (text("/oracle/blame/tensor").is_empty() || o.blame == text("/oracle/blame/tensor"));
             words.push((case.family.clone(), same));
@@ -159,6 +159,15 @@ fn verdicts_agree_with_the_real_vllm() {
     println!("{summary}");
     assert!(alarms.is_empty(), "good checkpoints flagged: {alarms:?}");
     assert!(by_family >= 95.0, "{summary}\n{}", wrong.join("\n"));
+}
+
+/// The recorder cuts texts of more than 3,000 characters.
+fn same_text(ours: &str, recorded: &str) -> bool {
+    if recorded.chars().count() >= 2990 {
+        ours.starts_with(recorded.trim_end_matches('…').trim_end())
+    } else {
+        ours.trim() == recorded.trim()
+    }
 }
 
 fn cut(s: &str) -> String {
