@@ -40,6 +40,6 @@ fn missing_prefix(events: &[&Event]) -> Option<&'static str> {
     let (_, list) = text.split_once(" are: {")?;
     ["model.", "language_model.", "language_model.model.", "model.language_model."].into_iter().find(|prefix| {
         let listed = |e: &&Event| e.tensor.as_deref().is_some_and(|t| list.contains(&format!("'{prefix}{t}'")));
-        events.iter().any(|e| listed(e))
+        events.iter().any(listed)
     })
 }

@@ -12,6 +12,7 @@ use ckpt_lint::vllm::{Plan, Target};
 use ckpt_lint::{rule, rules};
 use serde_json::Value;
 use std::ffi::OsString;
+use std::path::Path;
 
 /// What the case asks of the target.
 pub fn target(case: &Case) -> Target {
@@ -40,20 +41,27 @@ pub fn lint(case: &Case) -> (Plan, Vec<Finding>) {
 /// What the command line prints for a case, the folder written as `<case>`, and how it ends.
 pub fn report(case: &Case, args: &[&str]) -> (String, Exit) {
     let dir = tempfile::tempdir().unwrap();
-    let folder = dir.path().join("case");
-    std::fs::create_dir(&folder).unwrap();
-    case.materialize(&folder);
+    let path = dir.path().join("case");
+    std::fs::create_dir(&path).unwrap();
+    case.materialize(&path);
     let target = target(case);
-    let mut line: Vec<OsString> = vec!["ckpt-lint".into(), folder.clone().into()];
-    line.extend(["--color", "never", "--load-format", &target.load_format].map(OsString::from));
+    let mut all = vec!["--load-format", target.load_format.as_str()];
     if let Some(q) = &target.quantization {
-        line.extend(["--quantization", q].map(OsString::from));
+        all.extend(["--quantization", q]);
     }
     if target.language_model_only {
-        line.push("--language-model-only".into());
+        all.push("--language-model-only");
     }
-    line.extend(args.iter().map(OsString::from));
+    all.extend(args);
+    let (text, exit) = folder(&path, &all);
+    (text.replace(&path.display().to_string(), "<case>"), exit)
+}
+
+/// What the command line prints for a folder, and how it ends.
+pub fn folder(path: &Path, args: &[&str]) -> (String, Exit) {
+    let mut line: Vec<OsString> = vec!["ckpt-lint".into(), path.into()];
+    line.extend(["--color", "never"].iter().chain(args).map(OsString::from));
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let exit = run(Cli::from_args(line).unwrap(), &mut out, &mut err).unwrap();
-    (String::from_utf8(out).unwrap().replace(&folder.display().to_string(), "<case>"), exit)
+    (String::from_utf8(out).unwrap(), exit)
 }
