@@ -140,11 +140,11 @@ pub struct Read {
     pub index: FileState,
     /// Safetensors files at the top of the folder.
     pub shards: usize,
-    /// Of these, headers that were read.
+    /// Of these, headers that are valid.
     pub headers: usize,
     /// Of these, Git LFS pointers.
     pub pointers: usize,
-    /// Tensors in the headers that vLLM would read (in the index, when the weights are not here).
+    /// Tensors in the headers (names in the index, when the weights are not here).
     pub tensors: usize,
     /// Their bytes.
     pub bytes: u64,

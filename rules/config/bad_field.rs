@@ -19,6 +19,12 @@ pub(super) static RULE: Rule = Rule {
 fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     for event in sink.events(plan) {
         let pointer = event.pointer.clone().unwrap_or_default();
+        if pointer.is_empty() {
+            // A validator of the whole class: its words say which fields contradict each other.
+            let help = "correct the fields that the message names: they contradict each other";
+            sink.cause(&[event]).file("config.json").help(help).say("the config does not pass the checks of its class");
+            continue;
+        }
         let file = event.file.as_deref().unwrap_or("config.json");
         let name = pointer.trim_start_matches('/').replace('/', ".");
         let draft = sink.cause(&[event]).key(file, &pointer).subjects([name.clone()]);

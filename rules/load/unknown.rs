@@ -17,10 +17,15 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
-    for event in sink.events(plan) {
-        let reason = event.detail.clone();
-        let draft = sink.cause(&[event]).at(event);
-        let draft = if reason.chars().count() > 100 { draft.evidence(vec![reason.clone()]) } else { draft };
-        draft.say(words::fit(format!("not judged: {reason}"), || "not judged, for want of facts".into()));
+    let events = sink.events(plan);
+    let Some(first) = events.first() else { return };
+    let reasons: Vec<String> = events.iter().map(|e| e.detail.clone()).collect();
+    let n = reasons.len();
+    let draft = sink.cause(&events).at(first);
+    let one = format!("not judged: {}", first.detail);
+    if n == 1 && one.chars().count() < 118 {
+        return draft.say(one);
     }
+    let what = words::count(n, "thing") + words::verb(n, " is", " are");
+    draft.evidence(reasons).say(format!("{what} not judged, for want of facts"));
 }

@@ -31,9 +31,7 @@ fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
             .help(format!("remove `{pattern}`, or narrow it to the modules that are stored in 16 bit"))
             .fix(Fix::Remove { file, pointer: list, entries: vec![pattern.clone()] })
             .subjects(modules);
-        let what = words::count(n, "module") + words::verb(n, " that is", " that are");
-        draft.say(words::fit(format!("`{pattern}` keeps {what} stored quantized plain"), || {
-            format!("an entry keeps {what} stored quantized plain")
-        }));
+        let what = words::count(n, "module") + words::verb(n, " that is", " that are") + " stored quantized";
+        draft.say(words::fit(format!("`{pattern}` ignores {what}"), || format!("an entry ignores {what}")));
     }
 }

@@ -26,7 +26,10 @@ fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     if plan.method.is_none() {
         return draft
             .key("config.json", "/quantization_config")
-            .help("copy `quantization_config` from the tool that quantized the weights into config.json")
+            .help(match plan.trace.of(Kind::QuantMethodMissing).next() {
+                Some(_) => "the config is there and is not read, for want of a `quant_method`",
+                None => "copy `quantization_config` from the tool that quantized the weights into config.json",
+            })
             .say(format!("{stored} no quantization config says so"));
     }
     let (file, pointer) = words::quant_key(plan, "/config_groups");

@@ -26,8 +26,10 @@ pub struct Look {
 
 /// Lines of evidence before "… and N more".
 const LINES: usize = 5;
+/// The same of a note.
+const NOTE_LINES: usize = 2;
 /// Characters of a message of vLLM's before it is cut.
-const MESSAGE: usize = 700;
+const MESSAGE: usize = 600;
 /// Characters of the message in the verdict.
 const VERDICT: usize = 160;
 
@@ -46,9 +48,10 @@ const OFF: &str = "\u{1b}[0m";
 pub fn render(report: &Report, look: Look, out: &mut dyn Write) -> io::Result<()> {
     for section in &report.checkpoints {
         writeln!(out, "{BOLD}{}{OFF}", clean(&section.path))?;
+        let mut quoted = Vec::new();
         for shown in &section.findings {
             if !(look.quiet && shown.finding.level == Level::Note) {
-                finding(shown, section, &report.target.vllm, look, out)?;
+                finding(shown, section, &report.target.vllm, look, &mut quoted, out)?;
             }
         }
         if !look.quiet {
@@ -65,20 +68,32 @@ pub fn render(report: &Report, look: Look, out: &mut dyn Write) -> io::Result<()
     Ok(())
 }
 
-fn finding(shown: &Shown, section: &Section, vllm: &str, look: Look, out: &mut dyn Write) -> io::Result<()> {
+fn finding<'s>(
+    shown: &'s Shown,
+    section: &Section,
+    vllm: &str,
+    look: Look,
+    quoted: &mut Vec<&'s VllmMessage>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let f = &shown.finding;
     let mut text = String::new();
     let handler = GraphicalReportHandler::new_themed(GraphicalTheme::unicode())
-        .with_width(look.width)
+        // The message is wrapped already: miette would break the rule's name at its hyphens.
+        .with_width(usize::from(u16::MAX))
         .with_context_lines(1)
         .with_links(false);
-    handler.render_report(&mut text, &Framed::new(shown)).map_err(io::Error::other)?;
+    handler.render_report(&mut text, &Framed::new(shown, look.width)).map_err(io::Error::other)?;
     writeln!(out, "{}", text.trim_end())?;
     let lines = if f.evidence.is_empty() { &f.subjects.names } else { &f.evidence };
     // A single name stands in the title or the frame already.
     let told = f.evidence.is_empty() && lines.iter().all(|l| f.message.contains(l.as_str()));
     if !told {
-        let room = if look.verbose { usize::MAX } else { LINES };
+        let room = match f.level {
+            _ if look.verbose => usize::MAX,
+            Level::Note => NOTE_LINES,
+            _ => LINES,
+        };
         for line in lines.iter().take(room) {
             writeln!(out, "    {}", clean(line))?;
         }
@@ -86,7 +101,9 @@ fn finding(shown: &Shown, section: &Section, vllm: &str, look: Look, out: &mut d
             writeln!(out, "    {DIM}… and {} more (all of them with -v){OFF}", thousands((lines.len() - room) as u64))?;
         }
     }
-    if let Some(message) = &f.vllm {
+    // Of a message that belongs to several findings, once is enough.
+    if let Some(message) = f.vllm.as_ref().filter(|m| !quoted.contains(m)) {
+        quoted.push(message);
         quote(message, &section.verdict, vllm, look, out)?;
     }
     if let Some(help) = &f.help {
@@ -222,13 +239,12 @@ fn overall(report: &Report) -> String {
     format!("{BOLD}{total}{OFF}: {} · {}", parts.join(", "), levels(|l| report.count(l)))
 }
 
-/// The first line, cut.
+/// The first sentence of a message, cut to a width. (Names have no space after their points.)
 fn one_line(text: &str, max: usize) -> String {
     let line = text.lines().next().unwrap_or_default();
-    if line.chars().count() <= max && text.lines().nth(1).is_none() {
-        return line.to_owned();
-    }
-    line.chars().take(max).collect::<String>().trim_end().to_owned() + "…"
+    let sentence = line.split_once(". ").map_or(line, |s| s.0);
+    let out: String = sentence.chars().take(max).collect();
+    if out.len() == text.len() { out } else { out.trim_end_matches(['.', ' ', ':']).to_owned() + "…" }
 }
 
 /// Breaks at spaces; what has none stays whole.
@@ -258,15 +274,23 @@ struct Framed {
 }
 
 impl Framed {
-    fn new(shown: &Shown) -> Self {
+    fn new(shown: &Shown, width: usize) -> Self {
         let f = &shown.finding;
+        let room = width.saturating_sub(4);
+        let mut lines = wrap(&clean(&f.message), room);
+        let fits = lines.last().is_some_and(|l| l.chars().count() + 3 + f.rule.len() <= room);
+        let rule = format!("{DIM}{}{OFF}", f.rule);
+        match lines.last_mut() {
+            Some(last) if fits => *last = format!("{last}   {rule}"),
+            _ => lines.push(rule),
+        }
         let severity = match f.level {
             Level::Error => Severity::Error,
             Level::Warning => Severity::Warning,
             Level::Note => Severity::Advice,
         };
         Framed {
-            message: format!("{}   {DIM}{}{OFF}", clean(&f.message), f.rule),
+            message: lines.join("\n"),
             severity,
             source: shown.spot.as_ref().and_then(Lines::new),
             label: f.label.as_deref().map(clean),

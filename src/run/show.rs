@@ -1,7 +1,7 @@
 //! From facts, plan and findings to the plain report, and from there to the streams.
 
 use super::{Exit, Failure};
-use crate::checkpoint::{Checkpoint, Part};
+use crate::checkpoint::{Checkpoint, Part, ShardState};
 use crate::cli::{Check, Color, Kind, Output};
 use crate::finding::{Finding, Level};
 use crate::locate::{Locator, clean};
@@ -74,14 +74,16 @@ fn verdict(plan: &Plan) -> Verdict {
 
 fn read(cp: &Checkpoint, plan: &Plan) -> Read {
     let pointers = cp.shards.iter().filter(|s| s.is_pointer()).count();
+    let good = cp.shards.iter().filter(|s| matches!(s.state, ShardState::Good(_))).count();
+    let (tensors, bytes) = cp.tensors().fold((0, 0u64), |(n, b), (_, t)| (n + 1, b.saturating_add(t.bytes())));
     Read {
         config: state(&cp.config),
         index: state(&cp.index),
         shards: cp.shards.len(),
-        headers: cp.shards.len() - pointers,
+        headers: good,
         pointers,
-        tensors: plan.tensors,
-        bytes: plan.bytes,
+        tensors: if plan.names_only { plan.tensors } else { tensors },
+        bytes,
         names_only: plan.names_only,
     }
 }

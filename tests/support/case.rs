@@ -1,5 +1,7 @@
 //! Conformance cases: a tiny checkpoint as text, and what the real vLLM said of it. `README.md` beside them has the format.
 
+#![allow(unreachable_pub, reason = "shared between test binaries")]
+
 use serde_json::{Map, Value, json};
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
