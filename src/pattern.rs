@@ -288,7 +288,9 @@ mod tests {
 
     #[test]
     fn what_does_not_compile_says_why_on_one_line() {
-        for entry in ["re:(", "re:*", "re:[a", "re:a)", "re:(?P<n", "re:[z-a]", "re:(?:(?:a{1000}){1000}){1000}", "re:[a--b]"] {
+        for entry in
+            ["re:(", "re:*", "re:[a", "re:a)", "re:(?P<n", "re:[z-a]", "re:(?:(?:a{1000}){1000}){1000}", "re:[a--b]"]
+        {
             let error = Pattern::new(entry).unwrap_err();
             let text = error.to_string();
             assert!(!text.is_empty() && !text.contains('\n'), "{entry}: {text}");
