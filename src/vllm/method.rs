@@ -1,0 +1,204 @@
+//! Quantization methods: what is excluded and by which entry, what a module becomes, which parameters it gets.
+//!
+//! Every method answers the same questions, so that the diff of 16-bit tensors against an ignore list is one rule.
+
+pub mod compressed_tensors;
+
+use super::mapper::Mapper;
+use super::trace::Raised;
+use crate::facts::{ClassFile, Expr, Scope};
+use serde_json::Value;
+
+/// What kind of vLLM module is offered to the method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Offered {
+    /// `LinearBase` and subclasses.
+    Linear,
+    /// `ParallelLMHead`.
+    Head,
+    /// `VocabParallelEmbedding`.
+    Embedding,
+    /// `Attention`: the KV-cache method.
+    Attention,
+    /// `RoutedExperts`.
+    Experts,
+}
+
+/// A module under construction, as `get_quant_method` and `create_weights` see it.
+#[derive(Debug, Clone)]
+pub struct Layer<'a> {
+    /// What it is.
+    pub offered: Offered,
+    /// The prefix under which it is offered (vLLM name; empty in some classes).
+    pub prefix: &'a str,
+    /// Python class name, e.g. `QKVParallelLinear`: class targets match against it.
+    pub class: &'a str,
+    /// Whether its loader cuts along the input dimension (`RowParallelLinear`).
+    pub row: bool,
+    /// Input features K; embedding dimension; hidden size of experts.
+    pub input: u64,
+    /// Output features of each fused part (one entry when not fused); vocabulary rows; intermediate size M of experts.
+    pub outputs: &'a [u64],
+    /// Number of experts (experts only).
+    pub experts: u64,
+    /// Checkpoint names of the expert projections: gate, down, up (experts only).
+    pub expert_names: [&'a str; 3],
+    /// Attention: KV heads, for `attn_head` KV-cache strategy.
+    pub kv_heads: u64,
+}
+
+/// How a parameter takes a stored tensor (vllm/model_executor/parameter.py).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Load {
+    /// `ModelWeightParameter`, `GroupQuantScaleParameter`: cut along output and input dimension.
+    Both,
+    /// `ChannelQuantScaleParameter`: cut along the output dimension only.
+    Output,
+    /// `PackedvLLMParameter` packed along the input dimension (WNA16 `weight_packed`): as `Both`.
+    PackedInput,
+    /// `PackedColumnParameter` / `PackedvLLMParameter` packed along the output dimension (zero points): `Output` or `Both`
+    /// with sizes divided by the factor (values per stored element: `num / den`).
+    PackedOutput {
+        /// Whether the input dimension is cut too.
+        both: bool,
+        /// Numerator of the pack factor (32).
+        num: u32,
+        /// Denominator of the pack factor (bits).
+        den: u32,
+    },
+    /// `PerTensorScaleParameter`: one slot a fused part.
+    PerTensor,
+    /// `BlockQuantScaleParameter`: sizes divided by the block along the output dimension.
+    Block {
+        /// Rows of a block.
+        rows: u64,
+    },
+    /// `BasevLLMParameter`: whole, for every part (`weight_shape`, `input_scale` of one element).
+    Whole,
+}
+
+/// Element type of a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Element {
+    /// The model's dtype (bf16, fp16 or fp32).
+    Model,
+    /// 32-bit float.
+    F32,
+    /// float8_e4m3fn.
+    F8E4M3,
+    /// 8-bit signed.
+    I8,
+    /// 8-bit unsigned.
+    U8,
+    /// 32-bit signed.
+    I32,
+    /// 64-bit signed.
+    I64,
+}
+
+/// One parameter that a method creates on a module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Param {
+    /// Attribute name, e.g. `weight_packed`; for experts with its `w13_` / `w2_` prefix.
+    pub name: &'static str,
+    /// Full shape at tensor-parallel size 1.
+    pub shape: Vec<u64>,
+    /// Element type.
+    pub element: Element,
+    /// How a stored tensor is put into it.
+    pub load: Load,
+    /// vLLM never reads it (`weight_shape`), so its absence harms nothing.
+    pub unread: bool,
+}
+
+/// What a method makes of a module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Built {
+    /// Not quantized: the class's own plain parameters. `entry` is the index of the ignore entry that did it, if one did.
+    Plain {
+        /// Index into the ignore list of the file.
+        entry: Option<usize>,
+    },
+    /// Quantized: these parameters instead of `weight`, and names registered as `None` (asking for them fails differently).
+    Quantized {
+        /// A short name of the scheme for messages, e.g. `W4A16 (pack-quantized, group 32)`.
+        scheme: String,
+        /// Created parameters.
+        params: Vec<Param>,
+        /// Attributes registered as `None`.
+        nones: Vec<&'static str>,
+    },
+    /// vLLM raises while building the module.
+    Refused {
+        /// Why, as a kind of event.
+        why: super::trace::Kind,
+        /// What it raises.
+        raised: Raised,
+    },
+}
+
+/// An entry of an ignore or target list that matched no module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadEntry {
+    /// JSON pointer of the entry, relative to the quantization config.
+    pub pointer: String,
+    /// The entry as written.
+    pub entry: String,
+    /// The entry as vLLM compares it, after renaming.
+    pub name: String,
+    /// Whether it stands in the ignore list (else it is a target).
+    pub ignore: bool,
+}
+
+/// The method in effect.
+#[derive(Debug, Default)]
+pub enum Method {
+    /// Unquantized.
+    #[default]
+    None,
+    /// compressed-tensors.
+    CompressedTensors(Box<compressed_tensors::CompressedTensors>),
+    /// A method that vLLM has and we do not simulate yet.
+    Unknown(String),
+}
+
+impl Method {
+    /// Whether the model counts as quantized.
+    pub fn is_some(&self) -> bool {
+        !matches!(self, Method::None)
+    }
+
+    /// A class takes the quantization config over: lists are renamed, the packed mapping merged or replaced
+    /// (`SupportsQuant.__new__`, `configure_quant_config`; spec B.5).
+    pub fn enter_class(&mut self, file: &ClassFile, scope: &Scope) {
+        let Method::CompressedTensors(ct) = self else { return };
+        let mapper = Mapper::new(file.mapper.as_ref(), scope).rename_only();
+        ct.map_names(&|name| mapper.rename(name));
+        let packed = file
+            .packed
+            .iter()
+            .filter_map(|(k, v)| {
+                let parts = match v {
+                    Value::Object(o) => {
+                        let when = o.get("if").and_then(Value::as_str).and_then(|e| Expr::parse(e).ok());
+                        if when.is_some_and(|w| !w.truth(scope)) {
+                            return None;
+                        }
+                        o.get("parts")?.as_array()?
+                    }
+                    v => v.as_array()?,
+                };
+                Some((k.clone(), parts.iter().filter_map(Value::as_str).map(str::to_owned).collect()))
+            })
+            .collect();
+        ct.set_packed(packed, file.supports_quant);
+    }
+
+    /// What a module becomes.
+    pub fn build(&mut self, layer: &Layer) -> Built {
+        match self {
+            Method::CompressedTensors(ct) => ct.build(layer),
+            Method::None | Method::Unknown(_) => Built::Plain { entry: None },
+        }
+    }
+}
