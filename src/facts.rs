@@ -225,6 +225,15 @@ pub struct Loader {
     /// Names it may ignore, by suffix.
     #[serde(default)]
     pub ignore_suffixes: Vec<String>,
+    /// `keyed`: rows of `stacked_params_mapping`: parameter, name in the checkpoint, shard.
+    #[serde(default)]
+    pub stacked: Vec<(String, String, Value)>,
+    /// `keyed`: stacked parameters that fall back to the plain name when the module is not there.
+    #[serde(default)]
+    pub optional: Vec<String>,
+    /// `keyed`: first index and number of layers that belong to a drafter and are skipped.
+    #[serde(default)]
+    pub skip_layers: Option<(Expr, Expr)>,
     /// It or a direct child holds a `quant_config`, so KV-scale renames apply.
     #[serde(default)]
     pub quant_aware: bool,

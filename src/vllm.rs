@@ -1,13 +1,14 @@
 //! The heart: what one version of vLLM would do with a checkpoint, as a trace.
 //!
 //! [`Plan::of`] goes through the stages of a load in vLLM's order: config ([`config`], [`registry`], [`quantization`]),
-//! construction ([`tree`], [`method`]), streaming ([`files`], [`stream`], [`mapper`], [`place`], [`experts`]), tracking
+//! construction ([`tree`], [`method`]), streaming ([`files`], [`stream`], [`mapper`], [`place`], [`experts`], [`keyed`]), tracking
 //! ([`outcome`]).
 
 pub mod config;
 pub mod experts;
 pub mod files;
 pub mod hints;
+pub mod keyed;
 pub mod mapper;
 pub mod method;
 pub mod outcome;

@@ -17,11 +17,13 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Architectures whose verdicts must agree.
-const ARCHITECTURES: [&str; 4] = [
+const ARCHITECTURES: [&str; 6] = [
     "LlamaForCausalLM",
     "Gemma4ForCausalLM",
     "Gemma4ForConditionalGeneration",
     "Gemma4UnifiedForConditionalGeneration",
+    "Qwen3MoeForCausalLM",
+    "DeepseekV3ForCausalLM",
 ];
 
 struct Ours {

@@ -92,11 +92,17 @@ fn run(
 ) -> Result<Map<String, Value>, Box<Event>> {
     let mut out = Map::new();
     for (field, f) in &program.fields {
+        let field = program.aliases.get(field).unwrap_or(field);
         out.insert(field.clone(), f.get("default").cloned().unwrap_or(Value::Null));
     }
     for (key, value) in raw {
         let field = program.aliases.get(key).unwrap_or(key);
-        if let Some(kind) = program.fields.get(field).and_then(|f| f.get("type")).and_then(Value::as_str)
+        if let Some(kind) = program
+            .fields
+            .get(key)
+            .or_else(|| program.fields.get(field))
+            .and_then(|f| f.get("type"))
+            .and_then(Value::as_str)
             && !of_type(value, kind)
         {
             let text = format!(
@@ -112,6 +118,10 @@ fn run(
             )));
         }
         out.insert(field.clone(), value.clone());
+    }
+    for (alias, field) in &program.aliases {
+        let value = out.get(field).cloned().unwrap_or(Value::Null);
+        out.insert(alias.clone(), value);
     }
     for (field, sub) in &program.sub {
         let given = out.get(field).filter(|v| v.is_object()).cloned();

@@ -104,14 +104,16 @@ fn one(s: &mut Stream, at: usize, name: &str, param: &str, expert: u64, part: us
     let w2 = part == 2;
     let result = match t.shape {
         None => Ok(Placed::Whole),
+        // `weight_shape` is stored for every projection and never read.
+        Some(_) if sl.optional => Ok(Placed::Whole),
         Some(shape) if both => {
             let mut half = shape.to_vec();
             if let Some(d) = half.first_mut() {
                 *d /= 2;
             }
-            place::expert(sl, &half, true, 0)
+            place::expert(sl, &half, true)
         }
-        Some(shape) => place::expert(sl, shape, !w2, usize::from(w2)),
+        Some(shape) => place::expert(sl, shape, !w2),
     };
     if result.is_ok() {
         let e = usize::try_from(expert).unwrap_or(usize::MAX);
@@ -138,12 +140,7 @@ fn bank(s: &mut Stream, at: usize, name: &str, param: &str, t: &Stored) {
             if transposed {
                 one.reverse();
             }
-            let sharded = usize::from(!param.starts_with("w13"));
-            if shape.len() != sl.shape.len() {
-                Err(place::assertion(""))
-            } else {
-                place::expert(sl, &one, false, sharded)
-            }
+            if shape.len() != sl.shape.len() { Err(place::assertion("")) } else { place::expert(sl, &one, false) }
         }
     };
     if result.is_ok() {

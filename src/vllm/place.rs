@@ -15,6 +15,8 @@ pub enum Placed {
     Whole,
     /// Only a part was taken: dimension, elements taken, elements stored.
     Cut(usize, u64, u64),
+    /// It fills only a part of its place: dimension, elements stored, elements wanted.
+    Short(usize, u64, u64),
 }
 
 /// A bare `AssertionError`.
@@ -216,21 +218,27 @@ pub fn vocabulary(module: &Module, slot: &Slot, shape: &[u64]) -> Result<Placed,
     }
 }
 
-/// One expert's matrix into `[E, N, K]`: rows of the half (`w1`, `w3`) or all (`w2`), cut along the sharded dimension.
-pub fn expert(slot: &Slot, shape: &[u64], half: bool, sharded: usize) -> Result<Placed, Raised> {
+/// One expert's matrix into `[E, N, K]`: the half of it (`w1`, `w3`) or all (`w2`). A smaller tensor fills a corner
+/// (`_narrow_expert_data_for_padding` takes it for an unpadded one), a larger one raises.
+pub fn expert(slot: &Slot, shape: &[u64], half: bool) -> Result<Placed, Raised> {
     let mut want: Vec<u64> = slot.shape.iter().skip(1).copied().collect();
-    if half && want.len() > 1 || half && slot.shape.len() == 2 && want.first() == Some(&2) {
+    if half && (want.len() > 1 || want.first() == Some(&2)) {
         want[0] /= 2;
     }
     if want.iter().all(|d| *d == 1) && shape.iter().all(|d| *d == 1) {
         return Ok(Placed::Whole);
     }
-    let (left, placed) = match (want.get(sharded), shape.get(sharded)) {
-        (Some(w), Some(h)) if h > w && want.len() == shape.len() => narrow(shape, sharded, 0, *w)?,
-        _ => (shape.to_vec(), Placed::Whole),
-    };
-    copy(&want, &left)?;
-    Ok(placed)
+    let mut short = None;
+    if want.len() == shape.len() {
+        for (dim, (w, have)) in want.iter_mut().zip(shape).enumerate() {
+            if have < w {
+                short.get_or_insert(Placed::Short(dim, *have, *w));
+                *w = *have;
+            }
+        }
+    }
+    copy(&want, shape)?;
+    Ok(short.unwrap_or(Placed::Whole))
 }
 
 /// Whether a stored dtype keeps its meaning in a parameter's element type when vLLM copies it over.

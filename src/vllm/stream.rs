@@ -5,7 +5,7 @@ use super::method::Element;
 use super::place::{self, Placed};
 use super::trace::{Effect, Event, Kind, Raised, Stage, Trace};
 use super::tree::{Loader, Module, Quant, Tree, join};
-use super::{experts, words};
+use super::{experts, keyed, words};
 use crate::checkpoint::Dtype;
 use crate::facts::NodeKind;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -88,6 +88,7 @@ impl<'a> Stream<'a> {
                 // Whatever it does, what lies below is not ours to call unwritten.
                 self.fill_below(at);
             }
+            Loader::Keyed(tables) => keyed::load(self, at, name, tables, t),
             Loader::Auto { mapper, .. } => match mapper.map(name) {
                 Mapped::Dropped(by) => self.dropped(at, &by, t),
                 Mapped::Kept(mapped, shards) => {
@@ -170,7 +171,7 @@ impl<'a> Stream<'a> {
     }
 
     /// Into a module that is not fused.
-    fn plain(&mut self, at: usize, slot: usize, t: &Stored) {
+    pub(super) fn plain(&mut self, at: usize, slot: usize, t: &Stored) {
         let m = &self.tree.modules[at];
         let s = &m.slots[slot];
         let result = match t.shape {
@@ -185,7 +186,7 @@ impl<'a> Stream<'a> {
     }
 
     /// `load_weights` of a fused linear.
-    fn fused(&mut self, at: usize, name: &str, shard: Option<&Shard>, t: &Stored) {
+    pub(super) fn fused(&mut self, at: usize, name: &str, shard: Option<&Shard>, t: &Stored) {
         let m = &self.tree.modules[at];
         let Some(slot) = m.slots.iter().position(|s| s.name == name) else {
             let text = if m.nones.contains(&name) {
@@ -228,13 +229,18 @@ impl<'a> Stream<'a> {
             }
             Ok(placed) => {
                 self.placed += 1;
-                let detail = matches!(placed, Placed::Cut(..)).then(|| self.shapes(at, slot, t));
+                let detail = (placed != Placed::Whole).then(|| self.shapes(at, slot, t));
                 let m = &mut self.tree.modules[at];
                 let s = &mut m.slots[slot];
                 if mark {
                     s.mark_all();
                 }
                 let (element, name) = (s.element, s.name.clone());
+                if let (Placed::Short(dim, had, want), Some(detail)) = (&placed, &detail) {
+                    let mut e = self.event(Kind::HalfWritten, Effect::Damages, at, t);
+                    e.detail = format!("{detail}; it fills {had} of {want} along dimension {dim}");
+                    self.trace.events.push(e);
+                }
                 if let (Placed::Cut(dim, took, had), Some(detail)) = (&placed, detail) {
                     let mut e = self.event(Kind::Cut, Effect::Damages, at, t);
                     e.detail = format!("{detail}; vLLM takes the first {took} of {had} along dimension {dim}");
@@ -293,6 +299,24 @@ impl<'a> Stream<'a> {
         if m.kind.is_linear() || matches!(m.kind, NodeKind::Embedding | NodeKind::LmHead) {
             return self.without_parameter(at, first, raised, t);
         }
+        self.homeless_at(at, reported, first, raised, t);
+    }
+
+    /// The same for a loop that looks names up in a dictionary.
+    pub(super) fn homeless_key(&mut self, root: usize, name: &str, raised: Raised, t: &Stored) {
+        let (mut at, mut rest) = (root, name);
+        while let Some((first, tail)) = rest.split_once('.') {
+            let Some(child) = self.tree.modules[at].child(first) else { break };
+            at = child;
+            rest = tail;
+        }
+        let first = rest.split('.').next().unwrap_or(rest).to_owned();
+        self.homeless_at(at, name, &first, raised, t);
+    }
+
+    /// Which kind of stray a name is, from where its way ends.
+    fn homeless_at(&mut self, at: usize, reported: &str, first: &str, raised: Raised, t: &Stored) {
+        let m = &self.tree.modules[at];
         if words::is_tower_name(t.name) {
             return self.refuse(Kind::TowerUnexpected, at, raised, t, reported);
         }
@@ -361,7 +385,7 @@ impl<'a> Stream<'a> {
         self.trace.events.push(e);
     }
 
-    fn dropped(&mut self, at: usize, by: &str, t: &Stored) {
+    pub(super) fn dropped(&mut self, at: usize, by: &str, t: &Stored) {
         let tower = words::is_tower_name(t.name);
         let harmless = by.starts_with("rotary") || by == ".g_idx";
         let mut e = self.event(if tower { Kind::TowerLeftover } else { Kind::Dropped }, Effect::Keeps, at, t);

@@ -97,8 +97,21 @@ pub enum Loader {
         /// Ignorable suffixes of unexpected names.
         ignore_suffixes: Vec<String>,
     },
+    /// A hand-written loop over `dict(named_parameters())`, with `KeyError` for what is not there.
+    Keyed(Keyed),
     /// A hand-written loop that has no Rust twin.
     Unknown(String),
+}
+
+/// Tables of a hand-written loop (`DeepseekV2Model.load_weights` and relatives; spec E.6).
+#[derive(Debug, Default)]
+pub struct Keyed {
+    /// Parameter, name in the checkpoint, shard.
+    pub stacked: Vec<(String, String, u16)>,
+    /// Parameters that fall back to the plain name.
+    pub optional: Vec<String>,
+    /// Layers from the first to before the second index belong to a drafter.
+    pub skip_layers: (u64, u64),
 }
 
 /// One module.
@@ -476,6 +489,18 @@ impl<'a> Builder<'a> {
     }
 
     fn loader(&self, l: &facts::Loader, scope: &Scope) -> Loader {
+        if l.kind == "keyed" {
+            let skip = l.skip_layers.as_ref().map(|(a, n)| (a.size(scope).unwrap_or(0), n.size(scope).unwrap_or(0)));
+            let (first, n) = skip.unwrap_or((0, 0));
+            let shard = |v: &Value| {
+                v.as_u64().and_then(|n| u16::try_from(n).ok()).or_else(|| v.as_str().and_then(facts::facts_shard))
+            };
+            return Loader::Keyed(Keyed {
+                stacked: l.stacked.iter().filter_map(|(p, w, s)| Some((p.clone(), w.clone(), shard(s)?))).collect(),
+                optional: l.optional.clone(),
+                skip_layers: (first, first.saturating_add(n)),
+            });
+        }
         if l.kind != "auto" {
             return Loader::Unknown(l.kind.clone());
         }
@@ -553,10 +578,12 @@ impl<'a> Builder<'a> {
 impl Tree {
     /// A module by full path.
     pub fn find(&self, path: &str) -> Option<usize> {
-        let mut at = 0;
-        if self.modules.is_empty() {
-            return None;
-        }
+        if self.modules.is_empty() { None } else { self.find_below(0, path) }
+    }
+
+    /// A module by path relative to another.
+    pub fn find_below(&self, top: usize, path: &str) -> Option<usize> {
+        let mut at = top;
         for part in path.split('.').filter(|p| !p.is_empty()) {
             at = self.modules[at].child(part)?;
         }

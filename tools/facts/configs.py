@@ -26,6 +26,9 @@ GEMMA4_TEXT = [
 HEADS = [["num_key_value_heads", "num_attention_heads if num_key_value_heads == null else num_key_value_heads"]]
 DERIVE = {
     "llama": HEADS + [["head_dim", "hidden_size // num_attention_heads if head_dim == null else head_dim"]],
+    "qwen3_moe": HEADS + [["mlp_only_layers", "[] if mlp_only_layers == null else mlp_only_layers"],
+                          ["head_dim", "hidden_size // num_attention_heads if head_dim == null else head_dim"]],
+    "deepseek_v3": HEADS + [["moe_layer_freq", "1 if moe_layer_freq == null else moe_layer_freq"]],
     "gemma4_text": GEMMA4_TEXT,
     "gemma4_unified_text": GEMMA4_TEXT,
 }
@@ -105,7 +108,7 @@ def main():
     ap.add_argument("model_types", nargs="*")
     a = ap.parse_args()
     wanted = a.model_types or ["llama", "gemma4", "gemma4_text", "gemma4_vision", "gemma4_audio", "gemma4_unified", "gemma4_unified_text",
-                               "gemma4_unified_vision", "gemma4_unified_audio"]
+                               "gemma4_unified_vision", "gemma4_unified_audio", "qwen3_moe", "deepseek_v3"]
     for t in wanted:
         open(f"{a.out}/{t}.json", "w").write(dump(program(t, CONFIG_MAPPING[t])))
         print(t, file=sys.stderr)
