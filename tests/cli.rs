@@ -1,5 +1,7 @@
 //! The program from outside: exit codes, streams, formats.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
+
 #[path = "support/case.rs"]
 #[allow(dead_code, reason = "shared between test binaries")]
 mod case;

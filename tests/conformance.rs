@@ -2,6 +2,8 @@
 //!
 //! `CONFORMANCE=all cargo test --test conformance -- --nocapture` prints every disagreement.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
+
 #[path = "support/case.rs"]
 #[allow(dead_code, reason = "shared between test binaries")]
 mod case;

@@ -2,6 +2,8 @@
 //!
 //! `UPDATE=1 cargo test --test house` rewrites what is generated: the table and the help in the README, the schema.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
+
 #[path = "support/case.rs"]
 #[allow(dead_code, reason = "shared between test binaries")]
 mod case;

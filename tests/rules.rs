@@ -1,5 +1,7 @@
 //! Rules over the conformance cases: what fires, where nothing may, and what a report looks like.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
+
 #[path = "support/case.rs"]
 #[allow(dead_code, reason = "shared between test binaries")]
 mod case;
