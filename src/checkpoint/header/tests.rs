@@ -214,7 +214,7 @@ fn agrees_with_the_crate_on_thousands_of_mutants() {
                 3 => {
                     // Exchange a whole number.
                     let digits = |b: &u8| b.is_ascii_digit();
-                    if let Some(from) = header[at..].iter().position(|b| digits(b)).map(|p| at + p) {
+                    if let Some(from) = header[at..].iter().position(&digits).map(|p| at + p) {
                         let to = header[from..].iter().position(|b| !digits(b)).map_or(header.len(), |p| from + p);
                         header.splice(from..to, PIECES[r.below(9)].bytes());
                     }
