@@ -147,8 +147,13 @@ fn sizes() {
 }
 
 /// Files that are over their size, each a debt.
-const LARGE: &[&str] =
-    &["src/vllm/tree.rs", "src/vllm/stream.rs", "src/facts/expr.rs", "src/vllm/method/compressed_tensors/args.rs"];
+const LARGE: &[&str] = &[
+    "src/facts.rs",
+    "src/vllm/tree.rs",
+    "src/vllm/stream.rs",
+    "src/facts/expr.rs",
+    "src/vllm/method/compressed_tensors/args.rs",
+];
 
 #[test]
 fn every_rule_is_registered_and_has_its_page() {
