@@ -3,8 +3,10 @@
 //! The files are made by `tools/facts/extract.py`; `rules/facts/README.md` says what every field means. They are embedded,
 //! and a run parses only those of the class at hand.
 
+pub mod embedded;
 pub mod expr;
 
+pub use embedded::{class, config, names, registry, text, versions};
 pub use expr::{Expr, Scope};
 use serde::Deserialize;
 use serde_json::Value;
@@ -350,36 +352,6 @@ pub struct Check {
     pub message: String,
 }
 
-include!(concat!(env!("OUT_DIR"), "/facts.rs"));
-
-/// Number of a named shard of `QKVParallelLinear` (`BasevLLMParameter._shard_id_as_int`).
-pub fn facts_shard(id: &str) -> Option<u16> {
-    ["q", "k", "v"].iter().position(|s| *s == id).and_then(|i| u16::try_from(i).ok())
-}
-
-/// The text of a fact file of a vLLM version, e.g. `("0.32", "classes/LlamaForCausalLM.json")`.
-pub fn text(version: &str, file: &str) -> Option<&'static str> {
-    let key = format!("{version}/{file}");
-    EMBEDDED.binary_search_by(|(k, _)| (*k).cmp(key.as_str())).ok().map(|i| EMBEDDED[i].1)
-}
-
-/// Versions that there are facts for, oldest first.
-pub fn versions() -> Vec<&'static str> {
-    let mut v: Vec<&str> = EMBEDDED.iter().filter_map(|(k, _)| k.strip_suffix("/registry.json")).collect();
-    v.sort_unstable();
-    v
-}
-
-/// The class file of a version.
-pub fn class(version: &str, class: &str) -> Option<ClassFile> {
-    load(version, &format!("classes/{class}.json"))
-}
-
-/// The config program of a version.
-pub fn config(version: &str, model_type: &str) -> Option<ConfigFile> {
-    load(version, &format!("configs/{model_type}.json"))
-}
-
 /// `names.json`: names beyond vLLM's own registry.
 #[derive(Debug, Deserialize)]
 pub struct Names {
@@ -392,38 +364,7 @@ pub struct Names {
     pub classes: Vec<String>,
 }
 
-/// The names of a version.
-pub fn names(version: &str) -> Option<Names> {
-    load(version, "names.json")
-}
-
-/// The registry of a version.
-pub fn registry(version: &str) -> Option<Registry> {
-    load(version, "registry.json")
-}
-
-fn load<T: serde::de::DeserializeOwned>(version: &str, file: &str) -> Option<T> {
-    // A fact file that does not parse is our own fault; a test loads them all.
-    serde_json::from_str(text(version, file)?).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_embedded_file_parses() {
-        for (key, text) in EMBEDDED {
-            let r = if key.contains("/classes/") {
-                serde_json::from_str::<ClassFile>(text).map(drop)
-            } else if key.contains("/configs/") {
-                serde_json::from_str::<ConfigFile>(text).map(drop)
-            } else if key.ends_with("/registry.json") {
-                serde_json::from_str::<Registry>(text).map(drop)
-            } else {
-                Ok(())
-            };
-            assert!(r.is_ok(), "{key}: {}", r.unwrap_err());
-        }
-    }
+/// Number of a named shard of `QKVParallelLinear` (`BasevLLMParameter._shard_id_as_int`).
+pub fn facts_shard(id: &str) -> Option<u16> {
+    ["q", "k", "v"].iter().position(|s| *s == id).and_then(|i| u16::try_from(i).ok())
 }

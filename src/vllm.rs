@@ -1,9 +1,10 @@
 //! The heart: what one version of vLLM would do with a checkpoint, as a trace.
 //!
 //! [`Plan::of`] goes through the stages of a load in vLLM's order: config ([`config`], [`registry`], [`quantization`]),
-//! construction ([`tree`], [`method`]), streaming ([`files`], [`stream`], [`mapper`], [`place`], [`experts`], [`keyed`]), tracking
+//! construction ([`build`], [`tree`], [`method`]), streaming ([`files`], [`stream`], [`mapper`], [`place`], [`experts`], [`keyed`]), tracking
 //! ([`outcome`]).
 
+pub mod build;
 pub mod config;
 pub mod experts;
 pub mod files;
@@ -23,13 +24,13 @@ pub mod words;
 
 use crate::checkpoint::{Checkpoint, FolderKind, Part, ShardState};
 use crate::facts;
+use build::Builder;
 use mapper::Mapper;
 use method::Method;
 use serde_json::Value;
 use std::rc::Rc;
 use stream::{Stored, Stream};
 use trace::{Effect, Event, Kind, Raised, Stage, Trace};
-use tree::Builder;
 
 /// What changes the verdict besides the checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]

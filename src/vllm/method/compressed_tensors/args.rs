@@ -166,8 +166,7 @@ impl Args {
         };
         let bits = integer(o, "num_bits")?.unwrap_or(8);
         let numbers = match word(o, "type").as_deref() {
-            None => Numbers::Int,
-            Some("int") => Numbers::Int,
+            None | Some("int") => Numbers::Int,
             Some("float") => Numbers::Float,
             Some(w) => {
                 return Err(("type", invalid("type", &format!("Value error, '{w}' is not a valid QuantizationType"))));

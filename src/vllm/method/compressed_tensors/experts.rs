@@ -91,13 +91,11 @@ fn params(s: &Scheme, layer: &Layer) -> Built {
             let text = "For Fused MoE layers, only format: pack-quantized and bits: [2, 3, 4, 5, 6, 7, 8] is supported but got format: pack-quantized and bits: ";
             return refused(Kind::SchemeUnsupported, "ValueError", format!("{text}{}", w.bits));
         }
-        if let Some(g) = group {
-            if m % g != 0 {
-                let text = format!(
-                    "requires the MoE intermediate size per tensor-parallel partition ({m}) to be divisible by group_size ({g})"
-                );
-                return refused(Kind::SchemeShape, "ValueError", text);
-            }
+        if let Some(g) = group.filter(|g| !m.is_multiple_of(*g)) {
+            let text = format!(
+                "requires the MoE intermediate size per tensor-parallel partition ({m}) to be divisible by group_size ({g})"
+            );
+            return refused(Kind::SchemeShape, "ValueError", text);
         }
         let bits = u64::try_from(w.bits).unwrap_or(4);
         out.extend(pair(packed, h * bits / 32, m * bits / 32, Element::I32, Load::Both));

@@ -248,7 +248,7 @@ impl Scheme {
         }
         let k = layer.input;
         let group = self.weights.group_size();
-        if let Some(g) = group.filter(|g| k % g != 0) {
+        if let Some(g) = group.filter(|g| !k.is_multiple_of(*g)) {
             return refused(
                 Kind::SchemeShape,
                 "ValueError",
@@ -321,7 +321,7 @@ impl Scheme {
         }
         let (rows, k) = (layer.outputs.first().copied().unwrap_or(0).div_ceil(64).saturating_mul(64), layer.input);
         let group = w.group_size();
-        if group.is_some_and(|g| k % g != 0) {
+        if group.is_some_and(|g| !k.is_multiple_of(g)) {
             return refused(Kind::SchemeShape, "AssertionError", String::new());
         }
         let bits = u64::try_from(w.bits).unwrap_or(0);
@@ -368,7 +368,7 @@ fn pydantic_str(a: &Args) -> String {
 
 fn block_fits(layer: &Layer, bn: u64, bk: u64) -> Result<(), Built> {
     let fail = |text: String| Err(refused(Kind::SchemeShape, "ValueError", text));
-    if layer.row && layer.input % bk.max(1) != 0 {
+    if layer.row && !layer.input.is_multiple_of(bk.max(1)) {
         return fail(format!(
             "Weight input_size_per_partition = {} is not divisible by weight quantization block_k = {bk}.",
             layer.input
@@ -377,7 +377,7 @@ fn block_fits(layer: &Layer, bn: u64, bk: u64) -> Result<(), Built> {
     if layer.outputs.len() > 1 {
         let last = layer.outputs.len() - 1;
         for (i, n) in layer.outputs.iter().enumerate() {
-            if n % bn.max(1) != 0 && i < last {
+            if !n.is_multiple_of(bn.max(1)) && i < last {
                 return fail(format!(
                     "Weight output_partition_size = {n} is not divisible by weight quantization block_n = {bn}."
                 ));
