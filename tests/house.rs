@@ -263,6 +263,9 @@ fn readme_is_current() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     let readme = between(&readme, "rules", &table);
     let readme = between(&readme, "help", &help);
+    let known = files("rules/facts/vllm/0.32/classes", "json");
+    let known: Vec<_> = known.iter().map(|p| format!("`{}`", p.file_stem().unwrap().to_string_lossy())).collect();
+    let readme = between(&readme, "classes", &format!("  {}.\n", known.join(", ")));
     current("README.md", &between(&readme, "example", &shown));
 }
 
