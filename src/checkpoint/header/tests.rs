@@ -34,7 +34,17 @@ fn compare(bytes: &[u8]) -> ShardState {
         (ShardState::Broken(defects, _), Err(e)) => {
             assert!(!defects.is_empty());
             let said: Vec<_> = defects.iter().filter_map(|d| d.said.as_deref()).collect();
-            assert_eq!(said, [e.to_string()], "{shown}");
+            // Of tensors that start at the same byte the crate names whichever its hash map gave it last.
+            let named = "invalid offset for tensor ";
+            let theirs = e.to_string();
+            if theirs.starts_with(named) {
+                assert!(
+                    said.len() == 1 && said[0].starts_with(named),
+                    "{said:?}, but the crate says {theirs}\n{shown}"
+                );
+            } else {
+                assert_eq!(said, [theirs], "{shown}");
+            }
         }
         (ShardState::Pointer { .. }, Err(_)) => {}
         (state, theirs) => panic!("{state:?}\nbut the crate says {theirs:?}\n{shown}"),
