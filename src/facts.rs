@@ -1,1 +1,370 @@
-//! (in the making)
+//! Reads `rules/facts`: what the real vLLM told about its classes, configs and registry, as tables with expressions.
+//!
+//! The files are made by `tools/facts/extract.py`; `rules/facts/README.md` says what every field means. They are embedded,
+//! and a run parses only those of the class at hand.
+
+pub mod embedded;
+pub mod expr;
+
+pub use embedded::{class, config, names, registry, text, versions};
+pub use expr::{Expr, Scope};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// One class file: `classes/<Class>.json`.
+#[derive(Debug, Deserialize)]
+pub struct ClassFile {
+    /// vLLM class name.
+    pub class: String,
+    /// Derives from `SupportsQuant` (the quantization config is renamed and merged on construction).
+    #[serde(default)]
+    pub supports_quant: bool,
+    /// `packed_modules_mapping`.
+    #[serde(default)]
+    pub packed: serde_json::Map<String, Value>,
+    /// `hf_to_vllm_mapper` of the class.
+    #[serde(default)]
+    pub mapper: Option<MapperFile>,
+    /// How the head stands to the embedding; absent when the class builds no head.
+    #[serde(default)]
+    pub tie: Option<Tie>,
+    /// Configs that the constructor refuses.
+    #[serde(default)]
+    pub refuses: Vec<Refusal>,
+    /// What could not be expressed: a plan of this class is `unknown` for these reasons.
+    #[serde(default)]
+    pub unknown: Vec<String>,
+    /// The module tree in construction order.
+    pub tree: Node,
+}
+
+/// A config that a constructor cannot take.
+#[derive(Debug, Deserialize)]
+pub struct Refusal {
+    /// When it refuses.
+    #[serde(rename = "if")]
+    pub when: Expr,
+    /// Exception type.
+    pub error: String,
+    /// Its text.
+    pub message: String,
+    /// JSON pointer of the field in `config.json`.
+    pub pointer: String,
+}
+
+/// Tie behaviour of a class.
+#[derive(Debug, Deserialize)]
+pub struct Tie {
+    /// Path of the head, relative to the class root.
+    pub head: String,
+    /// Path of the embedding, relative to the class root.
+    pub embed: String,
+    /// Condition under which the head shares the embedding's weight.
+    #[serde(rename = "if")]
+    pub when: Expr,
+}
+
+/// Kinds of modules that need their own treatment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum NodeKind {
+    /// `ReplicatedLinear`.
+    Replicated,
+    /// `ColumnParallelLinear`.
+    Column,
+    /// `RowParallelLinear`.
+    Row,
+    /// `MergedColumnParallelLinear`.
+    Merged,
+    /// `QKVParallelLinear`.
+    Qkv,
+    /// `GateLinear` (a replicated router).
+    Gate,
+    /// `VocabParallelEmbedding`.
+    Embedding,
+    /// `ParallelLMHead`.
+    LmHead,
+    /// `RoutedExperts`.
+    Experts,
+    /// `Attention` and relatives: own KV-cache scales.
+    Attention,
+    /// Normalisation layers.
+    Norm,
+    /// Convolutions.
+    Conv,
+    /// `torch.nn.Linear`.
+    TorchLinear,
+    /// `StageMissingLayer` / `PPMissingLayer`: swallows everything below it.
+    Placeholder,
+    /// Anything else.
+    #[default]
+    Plain,
+}
+
+impl NodeKind {
+    /// `LinearBase` and its subclasses.
+    pub fn is_linear(self) -> bool {
+        matches!(self, Self::Replicated | Self::Column | Self::Row | Self::Merged | Self::Qkv | Self::Gate)
+    }
+
+    /// Linears that pack several checkpoint modules and have a `load_weights` of their own.
+    pub fn is_fused(self) -> bool {
+        matches!(self, Self::Merged | Self::Qkv)
+    }
+}
+
+/// One module of the tree.
+#[derive(Debug, Deserialize, Default)]
+pub struct Node {
+    /// Attribute name; none at the root and for the elements of a list.
+    #[serde(default)]
+    pub name: String,
+    /// Python class name.
+    #[serde(default)]
+    pub cls: String,
+    /// What kind of module it is.
+    #[serde(default)]
+    pub kind: NodeKind,
+    /// Present only if.
+    #[serde(default, rename = "if")]
+    pub when: Option<Expr>,
+    /// A `ModuleList`: index variable and count; `nodes` are the alternatives for an element.
+    #[serde(default)]
+    pub each: Option<(String, Expr)>,
+    /// Children in construction order.
+    #[serde(default)]
+    pub nodes: Vec<Node>,
+    /// Prefix under which it is offered to the quantization config: `=` is its own path; none: built without one.
+    #[serde(default)]
+    pub quant: Option<String>,
+    /// Input features.
+    #[serde(default, rename = "in")]
+    pub input: Option<Expr>,
+    /// Output features (rows of an embedding, intermediate size of experts).
+    #[serde(default, rename = "out")]
+    pub output: Option<Expr>,
+    /// Number of experts.
+    #[serde(default)]
+    pub count: Option<Expr>,
+    /// Checkpoint names of the expert projections: gate, down, up.
+    #[serde(default)]
+    pub names: Vec<String>,
+    /// Has a bias.
+    #[serde(default)]
+    pub bias: Option<BoolOr>,
+    /// Fused parts: checkpoint name and size along the output dimension.
+    #[serde(default)]
+    pub parts: Vec<(String, Expr)>,
+    /// Own parameters.
+    #[serde(default, deserialize_with = "ordered")]
+    pub params: Vec<(String, ParamFile)>,
+    /// Own persistent buffers.
+    #[serde(default, deserialize_with = "ordered")]
+    pub buffers: Vec<(String, ParamFile)>,
+    /// `load_weights` of its own.
+    #[serde(default)]
+    pub loader: Option<Loader>,
+    /// Sub-config that expressions from here down are evaluated in.
+    #[serde(default)]
+    pub config: Option<String>,
+    /// The subtree is another class's file.
+    #[serde(default, rename = "use")]
+    pub uses: Option<String>,
+    /// A second name of another module, by path relative to the class root.
+    #[serde(default)]
+    pub same: Option<String>,
+}
+
+/// A parameter or buffer: its shape, and its dtype when that is not the model's.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub enum ParamFile {
+    /// Shape only.
+    Shape(Vec<Expr>),
+    /// Shape, dtype, condition.
+    Full {
+        /// Dimensions.
+        shape: Vec<Expr>,
+        /// torch dtype name.
+        #[serde(default)]
+        dtype: Option<String>,
+        /// Present only if.
+        #[serde(default, rename = "if")]
+        when: Option<Expr>,
+    },
+}
+
+/// A JSON object in the file's order.
+fn ordered<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Vec<(String, ParamFile)>, D::Error> {
+    let map = serde_json::Map::<String, Value>::deserialize(d)?;
+    map.into_iter().map(|(k, v)| Ok((k, serde_json::from_value(v).map_err(serde::de::Error::custom)?))).collect()
+}
+
+/// `true` or a condition.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub enum BoolOr {
+    /// Always or never.
+    Flag(bool),
+    /// Depends on the config.
+    When(Expr),
+}
+
+/// How a module with its own `load_weights` goes about it.
+#[derive(Debug, Deserialize)]
+pub struct Loader {
+    /// `auto` (AutoWeightsLoader) or the name of a hand-written loop.
+    pub kind: String,
+    /// Mapper passed to it.
+    #[serde(default)]
+    pub mapper: Option<MapperFile>,
+    /// Names it may ignore, by prefix.
+    #[serde(default)]
+    pub ignore_prefixes: Vec<String>,
+    /// Names it may ignore under a condition, by prefix.
+    #[serde(default)]
+    pub ignore_prefixes_if: Vec<(Expr, Vec<String>)>,
+    /// Names it may ignore, by suffix.
+    #[serde(default)]
+    pub ignore_suffixes: Vec<String>,
+    /// `keyed`: rows of `stacked_params_mapping`: parameter, name in the checkpoint, shard.
+    #[serde(default)]
+    pub stacked: Vec<(String, String, Value)>,
+    /// `keyed`: stacked parameters that fall back to the plain name when the module is not there.
+    #[serde(default)]
+    pub optional: Vec<String>,
+    /// `keyed`: first index and number of layers that belong to a drafter and are skipped.
+    #[serde(default)]
+    pub skip_layers: Option<(Expr, Expr)>,
+    /// It or a direct child holds a `quant_config`, so KV-scale renames apply.
+    #[serde(default)]
+    pub quant_aware: bool,
+}
+
+/// A `WeightsMapper`, pass by pass, in vLLM's order.
+#[derive(Debug, Default, Deserialize, Clone)]
+pub struct MapperFile {
+    /// Regular expressions; `None` drops.
+    #[serde(default)]
+    pub regex: Vec<(String, Option<String>)>,
+    /// Substrings; `None` drops.
+    #[serde(default)]
+    pub substr: Vec<Substr>,
+    /// Stacked rows.
+    #[serde(default)]
+    pub stacked: Vec<Stacked>,
+    /// Prefixes; `None` drops.
+    #[serde(default)]
+    pub prefix: Vec<(String, Option<String>)>,
+    /// Suffixes; `None` drops.
+    #[serde(default)]
+    pub suffix: Vec<(String, Option<String>)>,
+}
+
+/// A row of the substring pass: fixed, or one that drops for each index.
+#[derive(Debug, Deserialize, Clone)]
+#[serde(untagged)]
+pub enum Substr {
+    /// `[from, to]`; null drops.
+    Fixed(String, Option<String>),
+    /// `{"each": [var, count], "if": EXPR, "from"}`: drops.
+    Each {
+        /// Index variable and count.
+        each: (String, Expr),
+        /// Only for indices where this holds.
+        #[serde(default, rename = "if")]
+        when: Option<Expr>,
+        /// Template of the substring.
+        from: String,
+    },
+}
+
+/// A row of the stacked pass: fixed, or one for each index.
+#[derive(Debug, Deserialize, Clone)]
+#[serde(untagged)]
+pub enum Stacked {
+    /// `[from, [to, shard]]`.
+    Fixed(String, (String, Value)),
+    /// `{"each": [var, count], "if": EXPR, "from", "to", "shard"}`.
+    Each {
+        /// Index variable and count.
+        each: (String, Expr),
+        /// Only for indices where this holds.
+        #[serde(default, rename = "if")]
+        when: Option<Expr>,
+        /// Template of the substring.
+        from: String,
+        /// Template of its replacement.
+        to: String,
+        /// Shard id, or list of shard ids.
+        shard: Value,
+    },
+}
+
+/// `registry.json`.
+#[derive(Debug, Deserialize)]
+pub struct Registry {
+    /// Architecture name → class, in vLLM's order.
+    pub architectures: serde_json::Map<String, Value>,
+    /// Dropped architectures → last version that had them.
+    #[serde(default)]
+    pub removed: serde_json::Map<String, Value>,
+    /// Architectures that a plugin serves → vLLM's hint.
+    #[serde(default)]
+    pub plugins: serde_json::Map<String, Value>,
+    /// Names of the quantization methods, as vLLM prints them.
+    #[serde(default)]
+    pub quant_methods: Vec<String>,
+}
+
+/// `configs/<model_type>.json`: one small program.
+#[derive(Debug, Deserialize)]
+pub struct ConfigFile {
+    /// `model_type`.
+    pub model_type: String,
+    /// Python class.
+    pub class: String,
+    /// Field → default and type.
+    #[serde(default)]
+    pub fields: serde_json::Map<String, Value>,
+    /// Other spellings of a field (`attribute_map`).
+    #[serde(default)]
+    pub aliases: std::collections::BTreeMap<String, String>,
+    /// Sub-configs: field → model type and what stands there when absent.
+    #[serde(default)]
+    pub sub: serde_json::Map<String, Value>,
+    /// Derived fields, in order, after defaults.
+    #[serde(default)]
+    pub derive: Vec<(String, Expr)>,
+    /// Validators that raise.
+    #[serde(default)]
+    pub checks: Vec<Check>,
+}
+
+/// A validator of a config class.
+#[derive(Debug, Deserialize)]
+pub struct Check {
+    /// Must be true.
+    pub ok: Expr,
+    /// Exception type.
+    pub error: String,
+    /// Message with `{field}` placeholders.
+    pub message: String,
+}
+
+/// `names.json`: names beyond vLLM's own registry.
+#[derive(Debug, Deserialize)]
+pub struct Names {
+    /// Model types that transformers or vLLM can parse.
+    pub model_types: Vec<String>,
+    /// Model type → architecture that stands in when none is named.
+    pub causal_lm: std::collections::BTreeMap<String, String>,
+    /// Model classes of transformers.
+    #[serde(default)]
+    pub classes: Vec<String>,
+}
+
+/// Number of a named shard of `QKVParallelLinear` (`BasevLLMParameter._shard_id_as_int`).
+pub fn facts_shard(id: &str) -> Option<u16> {
+    ["q", "k", "v"].iter().position(|s| *s == id).and_then(|i| u16::try_from(i).ok())
+}

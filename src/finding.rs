@@ -1,10 +1,13 @@
 //! A finding: what is wrong, where, what vLLM would say, and how to mend it.
 
+pub mod words;
+
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 /// How much a finding matters, by its consequence for whoever serves the checkpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// Hygiene, or something that could not be looked at.
@@ -16,7 +19,7 @@ pub enum Level {
 }
 
 /// A symbolic place inside a checkpoint folder; [`crate::locate`] alone turns it into bytes.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase", tag = "kind")]
 pub enum Place {
     /// The folder itself.
@@ -42,8 +45,18 @@ pub enum Place {
     },
 }
 
+impl Place {
+    /// The file, when it is in one.
+    pub fn file(&self) -> Option<&str> {
+        match self {
+            Place::Folder => None,
+            Place::File { file } | Place::Key { file, .. } | Place::Tensor { file, .. } => Some(file),
+        }
+    }
+}
+
 /// What a finding is about: how many things, and the first few names.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Subjects {
     /// How many there are in all.
     pub count: usize,
@@ -52,7 +65,7 @@ pub struct Subjects {
 }
 
 /// An exception that vLLM would raise.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct VllmMessage {
     /// Python exception type, e.g. `ValueError`.
     pub error_type: String,
@@ -61,7 +74,7 @@ pub struct VllmMessage {
 }
 
 /// A repair as data. Nothing is ever applied by ckpt-lint itself.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", tag = "action")]
 pub enum Fix {
     /// Append entries to a JSON list.

@@ -1,1 +1,27 @@
-fn main() {}
+//! Parse, run, exit code.
+
+use ckpt_lint::cli::Cli;
+use ckpt_lint::run::{Exit, Failure, run};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = match Cli::from_args(std::env::args_os()) {
+        Ok(cli) => cli,
+        Err(usage) => return ExitCode::from(usage.print()),
+    };
+    let mut out = BufWriter::new(io::stdout().lock());
+    let result = run(cli, &mut out, &mut io::stderr().lock()).and_then(|exit| Ok(out.flush().map(|()| exit)?));
+    match result {
+        Ok(exit) => ExitCode::from(exit as u8),
+        // Whoever reads may stop reading: `ckpt-lint . | head` is no failure of ours.
+        Err(Failure::Io(e)) if e.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(Failure::Io(e)) => fail(&e.to_string()),
+        Err(Failure::Usage(text)) => fail(&text),
+    }
+}
+
+fn fail(text: &str) -> ExitCode {
+    let _ = writeln!(io::stderr(), "ckpt-lint: {text}");
+    ExitCode::from(Exit::Error as u8)
+}

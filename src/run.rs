@@ -1,1 +1,127 @@
-//! (in the making)
+//! The pipeline, top to bottom: argument → source → checkpoint → plan → rules → policy → locate → report → exit code.
+
+mod show;
+
+use crate::checkpoint::Checkpoint;
+use crate::cli::{Check, Cli, Command, Kind};
+use crate::facts;
+use crate::finding::Level;
+use crate::policy::{self, Policy, Wishes};
+use crate::report::{Report, RunError, Section};
+use crate::rule;
+use crate::rules;
+use crate::source::{Found, LocalSource, SourceError, discover};
+use crate::vllm::{Plan, Target};
+use std::io::{self, Write};
+use std::time::Instant;
+
+/// What a run ends with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Nothing at or above `--fail-on`.
+    Clean = 0,
+    /// Findings at or above it.
+    Findings = 1,
+    /// The run itself failed, in whole or in part.
+    Error = 2,
+}
+
+/// Why a run ended before its report.
+#[derive(Debug)]
+pub enum Failure {
+    /// Bad arguments: what to say.
+    Usage(String),
+    /// The report could not be written.
+    Io(io::Error),
+}
+
+impl From<io::Error> for Failure {
+    fn from(e: io::Error) -> Self {
+        Failure::Io(e)
+    }
+}
+
+/// Runs a command line.
+///
+/// # Errors
+/// When there is no report to be had or to be written.
+pub fn run(cli: Cli, out: &mut dyn Write, err: &mut dyn Write) -> Result<Exit, Failure> {
+    match (cli.command, cli.check) {
+        (Some(Command::Explain { rule }), _) => explain(&rule, out),
+        (Some(Command::Rules { format }), _) => show::rules(format == Kind::Json, out),
+        (Some(Command::Check(check)), _) | (None, Some(check)) => lint(&check, out, err),
+        (None, None) => Err(Failure::Usage("no path given".into())),
+    }
+}
+
+fn lint(args: &Check, out: &mut dyn Write, err: &mut dyn Write) -> Result<Exit, Failure> {
+    let started = Instant::now();
+    let target = target(args)?;
+    let wishes =
+        Wishes { select: args.select.clone(), ignore: args.ignore.clone(), require_weights: args.require_weights };
+    let policy = Policy::new(rules::all(), &wishes, args.fail_on.into()).map_err(|e| Failure::Usage(e.to_string()))?;
+
+    let mut checkpoints = Vec::new();
+    let mut errors = Vec::new();
+    match discover(&args.paths) {
+        Err(e) => errors.push(RunError { path: None, message: e.to_string() }),
+        Ok(found) => {
+            for folder in &found {
+                match one(folder, &target, &policy) {
+                    Ok(section) => checkpoints.push(section),
+                    Err(e) => errors.push(RunError { path: Some(folder.display.clone()), message: e.to_string() }),
+                }
+            }
+        }
+    }
+
+    let report = Report {
+        tool: env!("CARGO_PKG_VERSION"),
+        facts: facts::versions(),
+        target: show::target(&target),
+        checkpoints,
+        errors,
+        elapsed: started.elapsed(),
+    };
+    show::errors(&report, err)?;
+    show::write(&report, args, out)?;
+    let fails = [Level::Error, Level::Warning, Level::Note].into_iter().any(|l| policy.fails(l) && report.count(l) > 0);
+    Ok(match () {
+        () if !report.errors.is_empty() => Exit::Error,
+        () if fails => Exit::Findings,
+        () => Exit::Clean,
+    })
+}
+
+/// One checkpoint, from its folder to its section of the report.
+fn one(found: &Found, target: &Target, policy: &Policy) -> Result<Section, SourceError> {
+    let source = LocalSource::open(&found.folder)?;
+    let checkpoint = Checkpoint::read(&source, &found.display)?;
+    let plan = Plan::of(&checkpoint, target);
+    let findings = rule::check(policy.rules(), &checkpoint, &plan);
+    let findings = policy.apply(findings);
+    Ok(show::section(&checkpoint, &plan, findings))
+}
+
+fn target(args: &Check) -> Result<Target, Failure> {
+    let known = facts::versions();
+    if !known.contains(&args.vllm.as_str()) {
+        let text = format!("there are no facts for vLLM {}; there are for {}", args.vllm, known.join(", "));
+        return Err(Failure::Usage(text));
+    }
+    Ok(Target {
+        vllm: args.vllm.clone(),
+        quantization: args.quantization.clone(),
+        load_format: args.load_format.clone(),
+        language_model_only: args.language_model_only,
+    })
+}
+
+fn explain(name: &str, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let Some(rule) = rules::find(name) else {
+        let all: Vec<_> = rules::all().collect();
+        return Err(Failure::Usage(policy::unknown(&all, name).to_string()));
+    };
+    out.write_all(rule.page.as_bytes())?;
+    Ok(Exit::Clean)
+}

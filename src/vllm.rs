@@ -1,10 +1,36 @@
 //! The heart: what one version of vLLM would do with a checkpoint, as a trace.
+//!
+//! [`Plan::of`] goes through the stages of a load in vLLM's order: config ([`config`], [`registry`], [`quantization`]),
+//! construction ([`build`], [`tree`], [`method`]), streaming ([`files`], [`stream`], [`mapper`], [`place`], [`experts`], [`keyed`]), tracking
+//! ([`outcome`]).
 
+pub mod build;
+pub mod config;
+pub mod experts;
+pub mod files;
+pub mod hints;
+pub mod keyed;
+pub mod mapper;
 pub mod method;
+pub mod outcome;
+pub mod place;
+pub mod quantization;
+pub mod registry;
+pub mod stream;
+pub mod tie;
 pub mod trace;
+pub mod tree;
+pub mod words;
 
-use crate::checkpoint::Checkpoint;
-use trace::Trace;
+use crate::checkpoint::{Checkpoint, FolderKind, Part, ShardState};
+use crate::facts;
+use build::Builder;
+use mapper::Mapper;
+use method::Method;
+use serde_json::Value;
+use std::rc::Rc;
+use stream::{Stored, Stream};
+use trace::{Effect, Event, Kind, Raised, Stage, Trace};
 
 /// What changes the verdict besides the checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +60,7 @@ pub struct Plan {
     pub class: Option<String>,
     /// The quantization method in effect, e.g. `compressed-tensors`.
     pub method: Option<String>,
-    /// JSON pointer of the quantization config in effect and the file that holds it.
+    /// The file of the quantization config in effect and its JSON pointer there.
     pub quant_place: Option<(String, String)>,
     /// Parameters that would hold garbage (for the verdict line of `damages`).
     pub garbage: usize,
@@ -42,12 +68,251 @@ pub struct Plan {
     pub tensors: usize,
     /// Bytes of the tensors that were streamed.
     pub bytes: u64,
+    /// More than one plain embedding: vLLM keeps a duplicate head apart and compares nothing (spec B.7.2).
+    pub no_retie: bool,
+    /// Names only were judged: the weights are not in the folder.
+    pub names_only: bool,
 }
+
+const LOAD_FORMATS: [&str; 16] = [
+    "auto",
+    "hf",
+    "safetensors",
+    "fastsafetensors",
+    "instanttensor",
+    "mistral",
+    "pt",
+    "npcache",
+    "dummy",
+    "ipc_cache",
+    "modelexpress",
+    "runai_streamer",
+    "runai_streamer_sharded",
+    "sharded_state",
+    "tensorizer",
+    "bitsandbytes",
+];
 
 impl Plan {
     /// Simulate the load of `checkpoint` by `target`.
     pub fn of(checkpoint: &Checkpoint, target: &Target) -> Plan {
-        let _ = (checkpoint, target);
-        Plan::default()
+        let mut plan = Plan::default();
+        if let Err(event) = plan.simulate(checkpoint, target) {
+            plan.trace.events.push(*event);
+        }
+        plan
+    }
+
+    fn simulate(&mut self, cp: &Checkpoint, target: &Target) -> Result<(), Box<Event>> {
+        let strange = match cp.kind {
+            FolderKind::Model => None,
+            FolderKind::LoraAdapter => {
+                Some("this is a LoRA adapter, not a model: vLLM takes it with `--lora-modules`, next to its base model")
+            }
+            FolderKind::Gguf => Some(
+                "this is a GGUF model: vLLM 0.32 needs the `vllm-gguf-plugin` for it, and its tensors are not safetensors",
+            ),
+            FolderKind::Diffusers => Some("this is a diffusers pipeline: `vllm serve` does not take it"),
+        };
+        if let Some(what) = strange {
+            return Err(unknown(what));
+        }
+        if !LOAD_FORMATS.contains(&target.load_format.as_str()) {
+            let mut e = Event::new(Stage::Config, Effect::Refuses, Kind::ArgumentRefused);
+            e.error = Some(Raised {
+                error_type: "ValueError".into(),
+                text: format!("Load format `{}` is not supported", target.load_format),
+            });
+            return Err(Box::new(e));
+        }
+        let raw = read_config(cp)?;
+        let mut resolved = config::resolve(&target.vllm, raw)?;
+        let found = registry::resolve(&target.vllm, raw, &resolved.model_type)?;
+        if found.group == "speculative" {
+            return Err(draft(&found.architecture));
+        }
+        self.class = Some(found.class.clone());
+        let place = quantization::find(cp, raw);
+        let mut method = quantization::method(target, place.as_ref(), &mut self.trace);
+        self.method = match &method {
+            Method::None => None,
+            Method::CompressedTensors(_) => Some("compressed-tensors".into()),
+            Method::Unknown(n) => Some(n.clone()),
+        };
+        self.quant_place = place.as_ref().map(|p| (p.file.clone(), p.pointer.clone()));
+        if self.trace.first_refusal().is_some() {
+            return Ok(());
+        }
+        let Some(class) = facts::class(&target.vllm, &found.class).map(Rc::new) else {
+            return Err(unknown(&format!("no facts yet for {} (class {})", found.architecture, found.class)));
+        };
+        if let Method::Unknown(name) = &method {
+            return Err(unknown(&format!("the quantization method `{name}` is not simulated yet")));
+        }
+        let untied_by = tie::untie(cp, target, &mut resolved, raw, &found, &mut self.trace);
+
+        let multimodal = found.group == "multimodal";
+        let scope_config = if multimodal { &resolved.value } else { resolved.text() };
+        let extra = [
+            ("quant", self.method.as_deref().map_or(Value::Null, Value::from)),
+            ("lm_only", Value::Bool(target.language_model_only)),
+        ];
+        let mut tree = Builder::build(&target.vllm, &class, scope_config, &mut method, &mut self.trace, &extra);
+        for why in std::mem::take(&mut tree.unknown) {
+            let mut e = Event::new(Stage::Init, Effect::Keeps, Kind::Unknown);
+            e.detail = why;
+            self.trace.events.push(e);
+        }
+        hints::broken_patterns(&method, place.as_ref(), &mut self.trace);
+        hints::dead_entries(&method, place.as_ref(), &tree, &mut self.trace);
+
+        if self.trace.of(Kind::TowerConfigMissing).next().is_some() {
+            // Nothing is built, so nothing can be said of where tensors would land.
+            return Ok(());
+        }
+        let mut selection = files::select(cp, target, &mut self.trace);
+        if selection.pickles {
+            return Err(unknown("the weights are pickles (.bin, .pt), which are not read"));
+        }
+        self.names_only = selection.absent;
+        let outer = Mapper::new(
+            class.mapper.as_ref(),
+            &facts::Scope { config: scope_config, root: scope_config, vars: &extra },
+        )
+        .rename_only();
+        let rename = |name: &str| outer.rename(name);
+        let mut stream = Stream::new(&mut tree, &mut self.trace, &rename, method.is_some());
+        for i in selection.shards.clone() {
+            let shard = &cp.shards[i];
+            let (header, broken) = match &shard.state {
+                ShardState::Good(h) => (h, false),
+                ShardState::Broken(defects, h) => {
+                    for d in defects {
+                        let mut e = Event::new(Stage::Load, Effect::Refuses, Kind::HeaderBroken);
+                        e.file = Some(shard.file.clone());
+                        e.tensor.clone_from(&d.tensor);
+                        e.detail.clone_from(&d.text);
+                        e.error = Some(Raised {
+                            error_type: "SafetensorError".into(),
+                            text: shard.refusal().unwrap_or_default(),
+                        });
+                        stream.trace.events.push(e);
+                    }
+                    (h, true)
+                }
+                ShardState::Pointer { size } => {
+                    let map = cp.index.get().and_then(|i| i.weight_map.as_ref());
+                    selection.names.extend(map.into_iter().flatten().filter(|n| n.1 == shard.file).cloned());
+                    let mut e = Event::new(Stage::Load, Effect::Refuses, Kind::PointerAmongShards);
+                    e.file = Some(shard.file.clone());
+                    e.bytes = *size;
+                    e.error = Some(Raised {
+                        error_type: "SafetensorError".into(),
+                        text: shard.refusal().unwrap_or_default(),
+                    });
+                    stream.trace.events.push(e);
+                    continue;
+                }
+            };
+            for t in &header.tensors {
+                let bytes = t.span.1.saturating_sub(t.span.0);
+                self.tensors += 1;
+                self.bytes = self.bytes.saturating_add(bytes);
+                // Of a broken header only the names are believed, and only to say what else is missing.
+                let (dtype, shape) = if broken { (None, None) } else { (Some(t.dtype), Some(&*t.shape)) };
+                stream.tensor(&Stored { name: &t.name, file: &shard.file, dtype, shape, bytes });
+            }
+        }
+        let mut names: Vec<&(String, String)> = selection.names.iter().collect();
+        names.sort_by(|a, b| (&a.1, &a.0).cmp(&(&b.1, &b.0)));
+        let before = stream.trace.events.len();
+        for (name, file) in names {
+            self.tensors += 1;
+            stream.tensor(&Stored { name, file, dtype: None, shape: None, bytes: 0 });
+        }
+        if !selection.absent {
+            // Tensors of a missing shard are only marked as somewhere: what is wrong with them is not known.
+            stream.trace.events.truncate(before);
+        }
+        let (placed, skipped) = (stream.placed, std::mem::take(&mut stream.skipped));
+        files::compare(cp, &selection, &mut self.trace);
+        if selection.absent {
+            let mut e = Event::new(Stage::Load, Effect::Keeps, Kind::WeightsAbsent);
+            e.detail = selection.names.len().to_string();
+            self.trace.events.push(e);
+        }
+        tie::check_skipped(&tree, &skipped, &mut self.trace);
+        if placed > 0
+            || self.trace.first_refusal().is_none()
+                && target.load_format != "dummy"
+                && !(selection.absent && selection.names.is_empty())
+        {
+            let facts = outcome::Facts { quantized: method.is_some(), untied_by };
+            self.garbage = outcome::judge(&tree, &facts, &mut self.trace);
+        }
+        let plain = tree
+            .modules
+            .iter()
+            .filter(|m| m.kind == facts::NodeKind::Embedding && m.slots.iter().any(|s| s.name == "weight"));
+        self.no_retie = plain.count() > 1;
+        self.garbage += self
+            .trace
+            .events
+            .iter()
+            .filter(|e| e.effect == Effect::Damages && matches!(e.kind, Kind::Cut | Kind::Cast | Kind::UnlistedLinear))
+            .count();
+        self.trace.events.sort_by_key(|e| e.stage);
+        Ok(())
+    }
+}
+
+fn unknown(detail: &str) -> Box<Event> {
+    let mut e = Event::new(Stage::Config, Effect::Keeps, Kind::Unknown);
+    e.detail = detail.to_owned();
+    Box::new(e)
+}
+
+fn draft(architecture: &str) -> Box<Event> {
+    let mut e = Event::new(Stage::Config, Effect::Keeps, Kind::DraftModel);
+    e.pointer = Some("/architectures".into());
+    e.detail = format!(
+        "{architecture} is a draft model for speculative decoding: vLLM takes it with `--speculative-config`, next to its target"
+    );
+    Box::new(e)
+}
+
+/// `config.json` as an object, or vLLM's refusal.
+fn read_config(cp: &Checkpoint) -> Result<&Value, Box<Event>> {
+    let refuse = |kind, error_type: &str, text: &str, detail: &str| {
+        let mut e = Event::new(Stage::Config, Effect::Refuses, kind);
+        e.file = Some("config.json".into());
+        e.detail = detail.to_owned();
+        e.error = Some(Raised { error_type: error_type.into(), text: text.into() });
+        Box::new(e)
+    };
+    match &cp.config {
+        Part::Absent => Err(refuse(
+            Kind::ConfigMissing,
+            "ValidationError",
+            "Invalid repository ID or local directory specified: '<dir>'.\nPlease verify the following requirements:\n\
+             1. Provide a valid Hugging Face repository ID.\n\
+             2. Specify a local directory that contains a recognized configuration file.\n   \
+             - For Hugging Face models: ensure the presence of a 'config.json'.\n   \
+             - For Mistral models: ensure the presence of a 'params.json'.\n",
+            "",
+        )),
+        Part::Broken(defects) => Err(refuse(
+            Kind::ConfigBroken,
+            "OSError",
+            "It looks like the config file at '<dir>/config.json' is not a valid JSON file.",
+            defects.first().map_or("", |d| d.text.as_str()),
+        )),
+        Part::Present(json) if !json.value.is_object() => Err(refuse(
+            Kind::ConfigBroken,
+            "OSError",
+            "It looks like the config file at '<dir>/config.json' is not a valid JSON file.",
+            "it is not a JSON object",
+        )),
+        Part::Present(json) => Ok(&json.value),
     }
 }

@@ -49,8 +49,8 @@ fn window(line: &str, mark: Range<usize>) -> (String, Range<usize>) {
     }
     let mut found = None;
     let mut end = None;
-    let mut shown = 0;
-    for (i, c) in line.get(from..).unwrap_or_default().char_indices().map(|(i, c)| (i + from, c)) {
+    for (shown, (i, c)) in line.get(from..).unwrap_or_default().char_indices().enumerate() {
+        let i = i + from;
         if i >= mark.start && found.is_none() {
             found = Some(out.len());
         }
@@ -63,7 +63,6 @@ fn window(line: &str, mark: Range<usize>) -> (String, Range<usize>) {
             return (out, found.unwrap_or(full)..end.unwrap_or(full));
         }
         out.push(harmless(c));
-        shown += 1;
     }
     let full = out.len();
     (out, found.unwrap_or(full)..end.unwrap_or(full))

@@ -4,7 +4,10 @@
 
 pub mod compressed_tensors;
 
+use super::mapper::Mapper;
 use super::trace::Raised;
+use crate::facts::{ClassFile, Expr, Scope};
+use serde_json::Value;
 
 /// What kind of vLLM module is offered to the method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -141,6 +144,61 @@ pub struct DeadEntry {
     pub pointer: String,
     /// The entry as written.
     pub entry: String,
+    /// The entry as vLLM compares it, after renaming.
+    pub name: String,
     /// Whether it stands in the ignore list (else it is a target).
     pub ignore: bool,
+}
+
+/// The method in effect.
+#[derive(Debug, Default)]
+pub enum Method {
+    /// Unquantized.
+    #[default]
+    None,
+    /// compressed-tensors.
+    CompressedTensors(Box<compressed_tensors::CompressedTensors>),
+    /// A method that vLLM has and we do not simulate yet.
+    Unknown(String),
+}
+
+impl Method {
+    /// Whether the model counts as quantized.
+    pub fn is_some(&self) -> bool {
+        !matches!(self, Method::None)
+    }
+
+    /// A class takes the quantization config over: lists are renamed, the packed mapping merged or replaced
+    /// (`SupportsQuant.__new__`, `configure_quant_config`; spec B.5).
+    pub fn enter_class(&mut self, file: &ClassFile, scope: &Scope) {
+        let Method::CompressedTensors(ct) = self else { return };
+        let mapper = Mapper::new(file.mapper.as_ref(), scope).rename_only();
+        ct.map_names(&|name| mapper.rename(name));
+        let packed = file
+            .packed
+            .iter()
+            .filter_map(|(k, v)| {
+                let parts = match v {
+                    Value::Object(o) => {
+                        let when = o.get("if").and_then(Value::as_str).and_then(|e| Expr::parse(e).ok());
+                        if when.is_some_and(|w| !w.truth(scope)) {
+                            return None;
+                        }
+                        o.get("parts")?.as_array()?
+                    }
+                    v => v.as_array()?,
+                };
+                Some((k.clone(), parts.iter().filter_map(Value::as_str).map(str::to_owned).collect()))
+            })
+            .collect();
+        ct.set_packed(packed, file.supports_quant);
+    }
+
+    /// What a module becomes.
+    pub fn build(&mut self, layer: &Layer) -> Built {
+        match self {
+            Method::CompressedTensors(ct) => ct.build(layer),
+            Method::None | Method::Unknown(_) => Built::Plain { entry: None },
+        }
+    }
 }

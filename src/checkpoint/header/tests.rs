@@ -34,7 +34,19 @@ fn compare(bytes: &[u8]) -> ShardState {
         (ShardState::Broken(defects, _), Err(e)) => {
             assert!(!defects.is_empty());
             let said: Vec<_> = defects.iter().filter_map(|d| d.said.as_deref()).collect();
-            assert_eq!(said, [e.to_string()], "{shown}");
+            // Of tensors that start at the same byte the crate judges first whichever its hash map gave it first, so of two
+            // that are wrong in different ways it may name either.
+            let of_a_tensor = |text: &str| {
+                ["invalid offset for tensor ", "invalid shape, data type, or offset", "overflow"]
+                    .iter()
+                    .any(|p| text.starts_with(p))
+            };
+            let theirs = e.to_string();
+            if of_a_tensor(&theirs) {
+                assert!(said.len() == 1 && of_a_tensor(said[0]), "{said:?}, but the crate says {theirs}\n{shown}");
+            } else {
+                assert_eq!(said, [theirs], "{shown}");
+            }
         }
         (ShardState::Pointer { .. }, Err(_)) => {}
         (state, theirs) => panic!("{state:?}\nbut the crate says {theirs:?}\n{shown}"),
@@ -214,7 +226,7 @@ fn agrees_with_the_crate_on_thousands_of_mutants() {
                 3 => {
                     // Exchange a whole number.
                     let digits = |b: &u8| b.is_ascii_digit();
-                    if let Some(from) = header[at..].iter().position(|b| digits(b)).map(|p| at + p) {
+                    if let Some(from) = header[at..].iter().position(&digits).map(|p| at + p) {
                         let to = header[from..].iter().position(|b| !digits(b)).map_or(header.len(), |p| from + p);
                         header.splice(from..to, PIECES[r.below(9)].bytes());
                     }

@@ -2,7 +2,7 @@
 //! parameters, and what is raised on the way.
 //!
 //! The order of use is vLLM's: [`CompressedTensors::parse`] at stage *config*; then, when the model is built,
-//! [`CompressedTensors::map_names`] and [`CompressedTensors::merge_packed`] for each class that has a mapper or a
+//! [`CompressedTensors::map_names`] and [`CompressedTensors::set_packed`] for each class that has a mapper or a
 //! mapping, and [`CompressedTensors::build`] for each module in construction order; at last
 //! [`CompressedTensors::dead_entries`].
 
@@ -36,17 +36,22 @@ pub struct CompressedTensors {
     targets: Entries,
     groups: Vec<Group>,
     ignore: Entries,
-    /// What iterating over `ignore` raises when it is not a list.
-    ignore_refused: Option<parse::Refused>,
+    /// What renaming raised.
+    unmapped: Option<parse::Refused>,
+    /// Whether a fault of the lists as a whole came out. vLLM stops there; the modules after it need not say it again.
+    told: bool,
     format: Value,
     kv_cache_scheme: Value,
     transforms: bool,
     packed: Vec<(String, Vec<String>)>,
     /// The target that a class name matches.
     classes: FxHashMap<String, Option<usize>>,
-    /// `RoutedExperts` as vLLM adds it, and the target `Linear` that it stands for.
-    alias: Option<(usize, usize)>,
+    /// Whether vLLM added the target `RoutedExperts`, which then stands for `Linear`.
+    aliased: bool,
     experts: Vec<ExpertNames>,
+    /// Patterns that do not compile: JSON pointer, relative to the quantization config, and entry. Python raises where it
+    /// first reaches them, and so does [`CompressedTensors::build`].
+    pub broken: Vec<(String, String)>,
 }
 
 /// One entry of `config_groups`.
@@ -100,22 +105,25 @@ impl CompressedTensors {
     /// # Errors
     /// What `from_config` raises, with the JSON pointer (relative to the quantization config) of what it raises at. The
     /// text is the root cause: pydantic's wrapper around `VllmConfig` comes on top.
+    ///
+    /// An `ignore` that Python cannot iterate over is refused here, too, though vLLM finds out a moment later, when it
+    /// renames the list: nothing can come between.
     pub fn parse(config: &Value) -> Result<Self, (String, Raised)> {
         parse::parse(config)
     }
 
     /// `apply_vllm_mapper`: renames targets and ignored names that contain a dot and are no patterns. To be called with
-    /// each mapper in turn.
-    ///
-    /// # Errors
-    /// What Python raises on entries that are not strings, and lists that are not lists.
-    pub fn map_names(&mut self, rename: &dyn Fn(&str) -> String) -> Result<(), (String, Raised)> {
+    /// each mapper in turn. What Python raises on entries that are no strings, and on lists that are no lists, comes out
+    /// with the next module.
+    pub fn map_names(&mut self, rename: &dyn Fn(&str) -> String) {
         self.classes.clear();
-        self.alias = None;
-        self.targets.rename(rename, true)?;
-        if let Some(refused) = &self.ignore_refused {
-            return Err(refused.clone());
+        if let Err((pointer, raised)) = self.try_map(rename) {
+            self.unmapped.get_or_insert((pointer, raised));
         }
+    }
+
+    fn try_map(&mut self, rename: &dyn Fn(&str) -> String) -> Result<(), parse::Refused> {
+        self.targets.rename(rename, true)?;
         self.ignore.rename(rename, false)?;
         if self.kv_cache_scheme.is_null() || self.kv_cache_scheme.is_object() {
             return Ok(());
@@ -124,13 +132,13 @@ impl CompressedTensors {
         Err(("/kv_cache_scheme".into(), py::raised("AttributeError", text)))
     }
 
-    /// Replaces the packed mapping, as the loader does for classes without `SupportsQuant`.
-    pub fn set_packed(&mut self, mapping: Vec<(String, Vec<String>)>) {
-        self.packed = mapping;
-    }
-
-    /// Merges into the packed mapping, as `SupportsQuant.__new__` does.
-    pub fn merge_packed(&mut self, mapping: Vec<(String, Vec<String>)>) {
+    /// The packed mapping of a class: merged as `SupportsQuant.__new__` does, or replaced as the loader does for the
+    /// other classes.
+    pub fn set_packed(&mut self, mapping: Vec<(String, Vec<String>)>, merge: bool) {
+        if !merge {
+            self.packed = mapping;
+            return;
+        }
         for (fused, shards) in mapping {
             match self.packed.iter_mut().find(|(key, _)| *key == fused) {
                 Some((_, old)) => *old = shards,
@@ -156,6 +164,10 @@ impl CompressedTensors {
 
     /// `get_quant_method` and `create_weights` for one module.
     pub fn build(&mut self, layer: &Layer<'_>) -> Built {
+        if let Some((_, raised)) = self.unmapped.as_ref().filter(|_| !self.told) {
+            self.told = true;
+            return Built::Refused { why: Kind::QuantConfigRejected, raised: raised.clone() };
+        }
         let built = match layer.offered {
             Offered::Linear => self.linear(layer),
             Offered::Head => self.head(layer),
@@ -233,14 +245,14 @@ impl CompressedTensors {
             self.targets.push("RoutedExperts".into(), pointer, group);
             let alias = self.targets.list().len() - 1;
             self.targets.mark(alias);
-            self.alias = Some((alias, linear));
+            self.aliased = true;
             self.classes.clear();
         }
         let [gate, down, up] = layer.expert_names;
         let names = [gate, up, down].map(|n| if n.is_empty() { "None" } else { n });
         let mut found = [const { Found::Nothing }; 3];
         for (slot, name) in found.iter_mut().zip(names) {
-            *slot = self.find(&format!("{}.0.{name}", layer.prefix), layer.class)?;
+            *slot = self.find(&format!("{}.0.{name}", layer.prefix), class_of(layer))?;
         }
         self.experts.push(ExpertNames {
             prefix: layer.prefix.to_owned(),
@@ -308,8 +320,8 @@ impl CompressedTensors {
             Offered::Experts => format!("{}.0.{}", layer.prefix, layer.expert_names[0]),
             _ => layer.prefix.to_owned(),
         };
-        let (at, by) = self.reached(&name, layer.class)?;
-        let at = self.alias.filter(|(alias, _)| *alias == at).map_or(at, |(_, linear)| linear);
+        let (at, by) = self.reached(&name, class_of(layer))?;
+        let at = self.alias_of(at).unwrap_or(at);
         let entry = self.targets.get(at);
         Some(Reached {
             pointer: entry.pointer.clone(),
@@ -324,7 +336,13 @@ impl CompressedTensors {
     pub fn dead_entries(&self) -> Vec<DeadEntry> {
         let dead = |list: &Entries, ignore: bool| -> Vec<DeadEntry> {
             let unused = list.list().iter().filter(|e| !(e.used || ignore && self.names_expert(&e.mapped)));
-            unused.map(|e| DeadEntry { pointer: e.pointer.clone(), entry: e.written.clone(), ignore }).collect()
+            let entry = |e: &entries::Entry| DeadEntry {
+                pointer: e.pointer.clone(),
+                entry: e.written.clone(),
+                name: e.mapped.clone(),
+                ignore,
+            };
+            unused.map(entry).collect()
         };
         [dead(&self.ignore, true), dead(&self.targets, false)].concat()
     }
@@ -340,6 +358,14 @@ impl CompressedTensors {
             self.experts.iter().any(holds)
         })
     }
+}
+
+/// The class that targets are matched with. Experts are offered by the `RoutedExperts` inside of a runner.
+fn class_of<'a>(layer: &Layer<'a>) -> &'a str {
+    if layer.offered == Offered::Experts && !layer.class.contains("RoutedExperts") {
+        return "RoutedExperts";
+    }
+    layer.class
 }
 
 /// A module with the parameters of a scheme.

@@ -167,17 +167,23 @@ impl Entries {
         }
     }
 
-    /// What Python raises when it walks the list up to `end`, or to its end.
-    pub(super) fn trouble(&self, end: Option<usize>) -> Option<(bool, &Entry, Raised)> {
+    /// What Python raises when it walks the list up to `end`, or to its end; whether a pattern is to blame.
+    pub(super) fn trouble(&self, end: Option<usize>) -> Option<(bool, Raised)> {
         let entry = &self.list[self.trouble.filter(|at| end.is_none_or(|end| *at < end))?];
         match &entry.what {
-            What::Broken(raised) => Some((true, entry, raised.clone())),
+            What::Broken(raised) => Some((true, raised.clone())),
             What::Odd(name) => {
                 let text = format!("'{name}' object has no attribute 'startswith'");
-                Some((false, entry, raised("AttributeError", text)))
+                Some((false, raised("AttributeError", text)))
             }
             What::Exact | What::Pattern(_) => None,
         }
+    }
+
+    /// Patterns that do not compile: pointer and entry.
+    pub(super) fn broken(&self) -> impl Iterator<Item = (String, String)> {
+        let broken = self.list.iter().filter(|e| matches!(e.what, What::Broken(_)));
+        broken.map(|e| (e.pointer.clone(), e.written.clone()))
     }
 
     /// Counts an entry as used.

@@ -209,8 +209,9 @@ fn fraction(bits: i64) -> String {
     }
 }
 
+/// vLLM makes them of the model's dtype and reads them nowhere: as the file has them, so that no cast is seen here.
 fn shapes(s: &Sizes) -> [Param; 2] {
-    ["w13_weight_shape", "w2_weight_shape"].map(|name| unread(name, &[s.e, 2], Element::Model, Load::Whole))
+    ["w13_weight_shape", "w2_weight_shape"].map(|name| unread(name, &[s.e, 2], Element::I64, Load::Whole))
 }
 
 fn fp8(w: &Args, i: &Args, s: &Sizes) -> Result<Made, (Kind, Raised)> {

@@ -1,6 +1,6 @@
 //! Which entry takes a module: `get_scheme_dict`, `should_ignore_layer`, `find_matched_target`.
 
-use super::entries::{Entries, Entry};
+use super::entries::Entries;
 use super::{By, CompressedTensors, Failure, py};
 use crate::vllm::trace::{Kind, Raised};
 
@@ -17,9 +17,6 @@ pub(super) enum Found {
 impl CompressedTensors {
     /// `get_scheme_dict`.
     pub(super) fn find(&mut self, name: &str, class: &str) -> Result<Found, Failure> {
-        if let Some((_, raised)) = &self.ignore_refused {
-            return Err((Kind::QuantConfigRejected, raised.clone()));
-        }
         if let Some(at) = self.ignored(name)? {
             return Ok(Found::Ignored(at));
         }
@@ -28,9 +25,7 @@ impl CompressedTensors {
 
     /// `should_ignore_layer`.
     fn ignored(&mut self, name: &str) -> Result<Option<usize>, Failure> {
-        if let Some(failure) = failure(self.ignore.trouble(None)) {
-            return Err(failure);
-        }
+        tell(&mut self.told, self.ignore.trouble(None))?;
         let direct = self.ignore.scan(name);
         if direct.is_some() && !self.ignore.any_unused() {
             return Ok(direct);
@@ -61,9 +56,10 @@ impl CompressedTensors {
             return Ok(None);
         }
         let by_class = self.by_class(class);
-        let step = |targets: &mut Entries, name: &str| {
+        let told = &mut self.told;
+        let mut step = |targets: &mut Entries, name: &str| {
             let at = targets.scan(name);
-            failure(targets.trouble(at)).map_or(Ok(at), Err)
+            tell(told, targets.trouble(at)).map(|()| at)
         };
         if let Some(at) = step(&mut self.targets, name)?.filter(|at| !self.targets.get(*at).mapped.is_empty()) {
             return Ok(Some(at));
@@ -80,15 +76,17 @@ impl CompressedTensors {
                 return Ok(first);
             }
         }
-        if let Some(failure) = failure(self.targets.trouble(by_class)) {
-            return Err(failure);
-        }
-        if let (Some(at), Some((alias, linear))) = (by_class, self.alias)
-            && at == alias
-        {
+        tell(&mut self.told, self.targets.trouble(by_class))?;
+        if let Some(linear) = by_class.and_then(|at| self.alias_of(at)) {
             self.targets.mark(linear);
         }
         Ok(by_class)
+    }
+
+    /// `Linear`, where it is its alias that reaches experts.
+    pub(super) fn alias_of(&self, target: usize) -> Option<usize> {
+        let alias = self.targets.named("RoutedExperts").filter(|at| self.aliased && *at == target);
+        alias.and_then(|_| self.targets.named("Linear"))
     }
 
     /// The first target that matches a class. All that do count as used: a module of the class was offered.
@@ -125,8 +123,13 @@ impl CompressedTensors {
     }
 }
 
-/// An entry that raises when it is reached.
-fn failure(trouble: Option<(bool, &Entry, Raised)>) -> Option<Failure> {
-    let (pattern, _, raised) = trouble?;
-    Some((if pattern { Kind::PatternBroken } else { Kind::QuantConfigRejected }, raised))
+/// An entry that raises when it is reached: said once, since vLLM stops there.
+fn tell(told: &mut bool, trouble: Option<(bool, Raised)>) -> Result<(), Failure> {
+    match trouble.filter(|_| !*told) {
+        None => Ok(()),
+        Some((pattern, raised)) => {
+            *told = true;
+            Err((if pattern { Kind::PatternBroken } else { Kind::QuantConfigRejected }, raised))
+        }
+    }
 }

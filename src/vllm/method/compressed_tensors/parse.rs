@@ -23,7 +23,8 @@ pub(super) fn parse(config: &Value) -> Result<CompressedTensors, Refused> {
     }
     extras::sparsity(config)?;
     out.transforms = extras::transforms(config)?;
-    (out.ignore, out.ignore_refused) = ignore(config);
+    out.ignore = ignore(config)?;
+    out.broken = out.ignore.broken().chain(out.targets.broken()).collect();
     out.kv_cache_scheme = config.get("kv_cache_scheme").cloned().unwrap_or(Value::Null);
     Ok(out)
 }
@@ -158,13 +159,13 @@ pub(super) fn is_activation_format(format: &Value) -> bool {
     matches!(format.as_str(), Some("naive-quantized" | "int-quantized" | "float-quantized" | "nvfp4-pack-quantized"))
 }
 
-/// The list as Python iterates over it; what that raises is raised only when the model is built.
-fn ignore(config: &Map<String, Value>) -> (Entries, Option<Refused>) {
+/// The list as Python iterates over it.
+fn ignore(config: &Map<String, Value>) -> Result<Entries, Refused> {
     let mut entries = Entries::default();
-    let Some(value) = config.get("ignore") else { return (entries, None) };
+    let Some(value) = config.get("ignore") else { return Ok(entries) };
     let Some(list) = items(value, "/ignore") else {
         let text = format!("'{}' object is not iterable", py::type_name(value));
-        return (entries, Some(("/ignore".into(), raised("TypeError", text))));
+        return Err(("/ignore".into(), raised("TypeError", text)));
     };
     for (i, (at, entry)) in list.into_iter().enumerate() {
         match entry {
@@ -172,5 +173,5 @@ fn ignore(config: &Map<String, Value>) -> (Entries, Option<Refused>) {
             other => entries.push_odd(&other, at, i),
         }
     }
-    (entries, None)
+    Ok(entries)
 }

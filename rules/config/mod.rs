@@ -1,0 +1,14 @@
+//! `config.json`: what vLLM and transformers make of it before any weight is read.
+
+family![
+    missing,
+    unreadable,
+    unknown_model_type,
+    bad_field,
+    no_architecture,
+    unknown_architecture,
+    removed_architecture,
+    draft_model,
+    refused_argument,
+    duplicate_key,
+];

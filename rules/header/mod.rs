@@ -1,0 +1,3 @@
+//! The safetensors headers themselves.
+
+family![broken, duplicate_name,];

@@ -1,0 +1,32 @@
+//! A misspelt or removed method.
+
+use crate::checkpoint::Checkpoint;
+use crate::finding::Level;
+use crate::rule::{Rule, Sink, words};
+use crate::vllm::Plan;
+use crate::vllm::trace::Kind;
+
+pub(super) static RULE: Rule = Rule {
+    name: "quant-method-unknown",
+    summary: "the quantization method is not one of vLLM's",
+    page: include_str!("method_unknown.md"),
+    level: Level::Error,
+    claims: &[Kind::QuantMethodUnknown],
+    aliases: &[],
+    check,
+};
+
+fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
+    for event in sink.events(plan) {
+        let file = event.file.as_deref().unwrap_or("config.json");
+        let named =
+            event.pointer.as_deref().and_then(|p| words::json(cp, file)?.pointer(p)?.as_str()).unwrap_or_default();
+        sink.cause(&[event])
+            .at(event)
+            .label("not a method of this vLLM")
+            .help("the message lists the methods; a tool's own name often differs from vLLM's")
+            .say(words::fit(format!("vLLM has no quantization method `{named}`"), || {
+                "vLLM has no such quantization method".into()
+            }));
+    }
+}

@@ -1,0 +1,64 @@
+//! The fact files in the binary, parsed when asked for.
+
+use super::{ClassFile, ConfigFile, Names, Registry};
+
+include!(concat!(env!("OUT_DIR"), "/facts.rs"));
+
+/// The text of a fact file of a vLLM version, e.g. `("0.32", "classes/LlamaForCausalLM.json")`.
+pub fn text(version: &str, file: &str) -> Option<&'static str> {
+    let key = format!("{version}/{file}");
+    EMBEDDED.binary_search_by(|(k, _)| (*k).cmp(key.as_str())).ok().map(|i| EMBEDDED[i].1)
+}
+
+/// Versions that there are facts for, oldest first.
+pub fn versions() -> Vec<&'static str> {
+    let mut v: Vec<&str> = EMBEDDED.iter().filter_map(|(k, _)| k.strip_suffix("/registry.json")).collect();
+    v.sort_unstable();
+    v
+}
+
+/// The class file of a version.
+pub fn class(version: &str, class: &str) -> Option<ClassFile> {
+    load(version, &format!("classes/{class}.json"))
+}
+
+/// The config program of a version.
+pub fn config(version: &str, model_type: &str) -> Option<ConfigFile> {
+    load(version, &format!("configs/{model_type}.json"))
+}
+
+/// The names of a version.
+pub fn names(version: &str) -> Option<Names> {
+    load(version, "names.json")
+}
+
+/// The registry of a version.
+pub fn registry(version: &str) -> Option<Registry> {
+    load(version, "registry.json")
+}
+
+fn load<T: serde::de::DeserializeOwned>(version: &str, file: &str) -> Option<T> {
+    // A fact file that does not parse is our own fault; a test loads them all.
+    serde_json::from_str(text(version, file)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_embedded_file_parses() {
+        for (key, text) in EMBEDDED {
+            let r = if key.contains("/classes/") {
+                serde_json::from_str::<ClassFile>(text).map(drop)
+            } else if key.contains("/configs/") {
+                serde_json::from_str::<ConfigFile>(text).map(drop)
+            } else if key.ends_with("/registry.json") {
+                serde_json::from_str::<Registry>(text).map(drop)
+            } else {
+                Ok(())
+            };
+            assert!(r.is_ok(), "{key}: {}", r.unwrap_err());
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! From facts, plan and findings to the plain report, and from there to the streams.
+
+use super::{Exit, Failure};
+use crate::checkpoint::{Checkpoint, Part, ShardState};
+use crate::cli::{Check, Color, Kind, Output};
+use crate::finding::{Finding, Level};
+use crate::locate::{Locator, clean};
+use crate::report::{self, Class, FileState, Read, Report, Section, Shown, Stage, Verdict, json, text};
+use crate::rules;
+use crate::vllm::trace::{self, Kind as Event};
+use crate::vllm::{Plan, Target};
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
+
+/// Columns where there is no terminal to ask.
+const WIDTH: usize = 100;
+
+/// The target for the report.
+pub(super) fn target(t: &Target) -> report::Target {
+    report::Target {
+        vllm: t.vllm.clone(),
+        quantization: t.quantization.clone(),
+        load_format: t.load_format.clone(),
+        language_model_only: t.language_model_only,
+    }
+}
+
+/// One section of the report. The finding with vLLM's first message leads.
+pub(super) fn section(cp: &Checkpoint, plan: &Plan, mut findings: Vec<Finding>) -> Section {
+    let verdict = verdict(plan);
+    let is_first = |f: &Finding| {
+        f.vllm.as_ref().is_some_and(|v| {
+            Some(&v.text) == verdict.message.as_ref() && Some(&v.error_type) == verdict.error_type.as_ref()
+        })
+    };
+    findings.sort_by_key(|f| !is_first(f));
+    let mut locator = Locator::new(cp);
+    let shown = findings.into_iter().map(|finding| Shown {
+        url: rules::find(finding.rule).map(|r| r.url()).unwrap_or_default(),
+        spot: locator.locate(&finding.place),
+        finding,
+    });
+    Section {
+        path: cp.path.clone(),
+        findings: shown.collect(),
+        unknown: plan.trace.of(Event::Unknown).map(|e| e.detail.clone()).collect(),
+        read: read(cp, plan),
+        verdict,
+    }
+}
+
+fn verdict(plan: &Plan) -> Verdict {
+    let first = plan.trace.first_refusal();
+    let raised = first.and_then(|e| e.error.as_ref());
+    Verdict {
+        class: match plan.trace.class() {
+            trace::Class::Loads => Class::Loads,
+            trace::Class::Refuses => Class::Refuses,
+            trace::Class::Damages => Class::Damages,
+            trace::Class::Unknown => Class::Unknown,
+        },
+        message: raised.map(|r| r.text.clone()),
+        error_type: raised.map(|r| r.error_type.clone()),
+        stage: first.map(|e| match e.stage {
+            trace::Stage::Config => Stage::Config,
+            trace::Stage::Init => Stage::Init,
+            trace::Stage::Load => Stage::Load,
+            trace::Stage::Track => Stage::Track,
+            trace::Stage::Post => Stage::Post,
+        }),
+        garbage: plan.garbage,
+    }
+}
+
+fn read(cp: &Checkpoint, plan: &Plan) -> Read {
+    let pointers = cp.shards.iter().filter(|s| s.is_pointer()).count();
+    let good = cp.shards.iter().filter(|s| matches!(s.state, ShardState::Good(_))).count();
+    let (tensors, bytes) = cp.tensors().fold((0, 0u64), |(n, b), (_, t)| (n + 1, b.saturating_add(t.bytes())));
+    Read {
+        config: state(&cp.config),
+        index: state(&cp.index),
+        shards: cp.shards.len(),
+        headers: good,
+        pointers,
+        tensors: if plan.names_only { plan.tensors } else { tensors },
+        bytes,
+        names_only: plan.names_only,
+    }
+}
+
+fn state<T>(part: &Part<T>) -> FileState {
+    match part {
+        Part::Absent => FileState::Absent,
+        Part::Broken(_) => FileState::Broken,
+        Part::Present(_) => FileState::Read,
+    }
+}
+
+/// Errors of the run go to standard error, whatever the format.
+pub(super) fn errors(report: &Report, err: &mut dyn Write) -> io::Result<()> {
+    for e in &report.errors {
+        // The message of most errors names the path already.
+        writeln!(err, "ckpt-lint: {}", clean(&e.message))?;
+    }
+    Ok(())
+}
+
+/// Writes every format that was asked for. No format changes the exit code.
+pub(super) fn write(report: &Report, args: &Check, out: &mut dyn Write) -> Result<(), Failure> {
+    let default = [Output { kind: Kind::Text, file: None }];
+    let outputs = if args.format.is_empty() { &default[..] } else { &args.format };
+    if outputs.iter().filter(|o| o.file.is_none()).count() > 1 {
+        return Err(Failure::Usage(
+            "two formats for standard output; give one of them a file: `--format json=FILE`".into(),
+        ));
+    }
+    let terminal = io::stdout().is_terminal();
+    for output in outputs {
+        let look = text::Look {
+            width: width(terminal && output.file.is_none()),
+            verbose: args.verbose,
+            quiet: args.quiet,
+            time: args.verbose || terminal && output.file.is_none(),
+        };
+        match &output.file {
+            None => one(report, output.kind, look, args.color, out)?,
+            Some(path) => {
+                let failed = |e: io::Error| Failure::Usage(format!("{}: {e}", path.display()));
+                let mut file = BufWriter::new(File::create(path).map_err(failed)?);
+                one(report, output.kind, look, Color::Never, &mut file).and_then(|()| file.flush()).map_err(failed)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn one(report: &Report, kind: Kind, look: text::Look, color: Color, out: &mut dyn Write) -> io::Result<()> {
+    if kind == Kind::Json {
+        return json::render(report, out);
+    }
+    let choice = match color {
+        Color::Always => anstream::ColorChoice::Always,
+        Color::Never => anstream::ColorChoice::Never,
+        Color::Auto => anstream::AutoStream::choice(&io::stdout()),
+    };
+    let mut styled = Vec::new();
+    text::render(report, look, &mut styled)?;
+    if choice == anstream::ColorChoice::Never {
+        return out.write_all(&stripped(&styled)?);
+    }
+    out.write_all(&styled)
+}
+
+fn stripped(styled: &[u8]) -> io::Result<Vec<u8>> {
+    let mut plain = anstream::StripStream::new(Vec::new());
+    plain.write_all(styled)?;
+    Ok(plain.into_inner())
+}
+
+fn width(terminal: bool) -> usize {
+    let columns = terminal.then(terminal_size::terminal_size).flatten().map(|s| usize::from(s.0.0));
+    columns.unwrap_or(WIDTH).clamp(60, 140)
+}
+
+/// `ckpt-lint rules`.
+pub(super) fn rules(as_json: bool, out: &mut dyn Write) -> Result<Exit, Failure> {
+    if as_json {
+        let list: Vec<_> = rules::all()
+            .map(|r| {
+                serde_json::json!({
+                    "name": r.name, "family": r.family(), "level": r.level, "summary": r.summary,
+                    "url": r.url(), "aliases": r.aliases,
+                })
+            })
+            .collect();
+        serde_json::to_writer_pretty(&mut *out, &list).map_err(io::Error::from)?;
+        writeln!(out)?;
+        return Ok(Exit::Clean);
+    }
+    let wide = rules::all().map(|r| r.name.len()).max().unwrap_or(0);
+    for r in rules::all() {
+        let level = match r.level {
+            Level::Error => "error",
+            Level::Warning => "warning",
+            Level::Note => "note",
+        };
+        writeln!(out, "{:wide$}  {level:7}  {}", r.name, r.summary)?;
+    }
+    Ok(Exit::Clean)
+}

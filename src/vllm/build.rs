@@ -1,0 +1,377 @@
+//! Construction: the module tree of a class for one config, and what the quantization method makes of every module.
+
+use super::mapper::MAX_INDEX;
+use super::method::{Built, Element, Layer, Load, Method, Offered, Param};
+use super::trace::{Effect, Event, Kind, Stage, Trace};
+use super::tree::{Loader, Module, Quant, Slot, Tree, join};
+use crate::facts::{self, BoolOr, ClassFile, Expr, Node, NodeKind, ParamFile, Scope};
+use serde_json::Value;
+use std::rc::Rc;
+
+/// Vocabulary rows are padded to a multiple of this (`DEFAULT_VOCAB_PADDING_SIZE`).
+const VOCAB_PADDING: u64 = 64;
+/// A tree larger than this is no model: the config is not believed.
+const MAX_MODULES: usize = 2_000_000;
+
+/// What a build needs.
+pub struct Builder<'a> {
+    /// vLLM version, for inner classes.
+    pub version: &'a str,
+    /// Quantization method.
+    pub method: &'a mut Method,
+    /// Events go here.
+    pub trace: &'a mut Trace,
+    /// The tree under construction.
+    pub tree: Tree,
+    default_element: Element,
+    files: Vec<(String, Rc<ClassFile>)>,
+    /// Modules by path: parents learn of their children only once those are built.
+    paths: rustc_hash::FxHashMap<String, usize>,
+}
+
+impl<'a> Builder<'a> {
+    /// Construct `class` for a resolved config.
+    pub fn build(
+        version: &'a str,
+        class: &Rc<ClassFile>,
+        config: &'a Value,
+        method: &'a mut Method,
+        trace: &'a mut Trace,
+        extra: &[(&str, Value)],
+    ) -> Tree {
+        let mut b = Builder {
+            version,
+            method,
+            trace,
+            tree: Tree::default(),
+            default_element: Element::Model,
+            files: Vec::new(),
+            paths: rustc_hash::FxHashMap::default(),
+        };
+        let scope = Scope { config, root: config, vars: extra };
+        b.class(class, 0, "", &scope, None);
+        b.tree
+    }
+
+    /// A class root at `path`; `as_node` is the node of the using class.
+    fn class(
+        &mut self,
+        file: &Rc<ClassFile>,
+        parent: usize,
+        path: &str,
+        scope: &Scope,
+        as_node: Option<&Node>,
+    ) -> usize {
+        self.tree.unknown.extend(file.unknown.iter().map(|u| format!("{}: {u}", file.class)));
+        // The loader renames the lists once for the outer class and once for an inner one (spec B.5).
+        self.method.enter_class(file, scope);
+        if let Some(r) = file.refuses.iter().find(|r| r.when.truth(scope)) {
+            let mut e = Event::new(Stage::Init, Effect::Refuses, Kind::TowerConfigMissing);
+            e.file = Some("config.json".into());
+            e.pointer = Some(r.pointer.clone());
+            e.error = Some(super::trace::Raised { error_type: r.error.clone(), text: r.message.clone() });
+            self.trace.events.push(e);
+        }
+        let root = if path.is_empty() { String::new() } else { format!("{path}.") };
+        let at = self.node(&file.tree, parent, path, &root, scope);
+        if let (Some(node), Some(at)) = (as_node, at) {
+            debug_assert!(node.uses.is_some());
+            let _ = at;
+        }
+        let at = at.unwrap_or(parent);
+        self.tie(file, at, scope);
+        at
+    }
+
+    /// Builds one node and everything below; none when its condition does not hold.
+    fn node(&mut self, node: &Node, parent: usize, path: &str, root: &str, outer: &Scope) -> Option<usize> {
+        if self.tree.modules.len() > MAX_MODULES {
+            self.tree.unknown.push("the config asks for more modules than any model has".into());
+            return None;
+        }
+        let null = Value::Null;
+        let config = node.config.as_ref().map_or(outer.config, |c| outer.config.get(c).unwrap_or(&null));
+        let scope = Scope { config, ..*outer };
+        if let Some(inner) = &node.uses {
+            let file = self.file(inner)?;
+            return Some(self.class(&file, parent, path, &scope, Some(node)));
+        }
+        let at = self.tree.modules.len();
+        self.tree.modules.push(Module {
+            path: path.to_owned(),
+            cls: Rc::from(node.cls.as_str()),
+            kind: node.kind,
+            parent,
+            ..Module::default()
+        });
+        self.paths.insert(path.to_owned(), at);
+        if node.kind != NodeKind::Placeholder {
+            self.fill(node, at, root, &scope);
+            if let Some((var, count)) = &node.each {
+                self.elements(node, at, var, count, root, &scope);
+            } else {
+                for child in &node.nodes {
+                    self.child(child, at, &child.name, root, &scope);
+                }
+            }
+        }
+        if let Some(l) = &node.loader {
+            self.tree.modules[at].loader = Some(Rc::new(Loader::read(l, &scope, self.method.is_some())));
+        }
+        Some(at)
+    }
+
+    fn child(&mut self, child: &Node, at: usize, name: &str, root: &str, scope: &Scope) {
+        if child.when.as_ref().is_some_and(|w| !w.truth(scope)) {
+            return;
+        }
+        let index = if let Some(same) = &child.same {
+            self.find(&format!("{root}{same}"))
+        } else {
+            let path = join(&self.tree.modules[at].path, name);
+            self.node(child, at, &path, root, scope)
+        };
+        if let Some(index) = index {
+            if child.same.is_some() {
+                let alias = join(&self.tree.modules[at].path, name);
+                let m = &self.tree.modules[index];
+                if matches!(m.kind, NodeKind::Embedding | NodeKind::LmHead) {
+                    let pairs: Vec<_> = m.slots.iter().map(|s| (join(&alias, &s.name), m.slot_path(s))).collect();
+                    self.tree.aliases.extend(pairs);
+                }
+            }
+            self.tree.modules[at].children.push((name.to_owned(), index));
+        }
+    }
+
+    fn elements(&mut self, node: &Node, at: usize, var: &str, count: &Expr, root: &str, scope: &Scope) {
+        self.tree.modules[at].list = true;
+        let Some(n) = count.size(scope) else {
+            self.tree
+                .unknown
+                .push(format!("{}: the config does not say how many there are", self.tree.modules[at].path));
+            return;
+        };
+        for i in 0..n.min(MAX_INDEX) {
+            let vars: Vec<(&str, Value)> = scope.vars.iter().cloned().chain([(var, Value::from(i))]).collect();
+            let scope = Scope { vars: &vars, ..*scope };
+            if let Some(alt) = node.nodes.iter().find(|n| n.when.as_ref().is_none_or(|w| w.truth(&scope))) {
+                self.child(alt, at, &i.to_string(), root, &scope);
+            }
+            if self.tree.modules.len() > MAX_MODULES {
+                return;
+            }
+        }
+    }
+
+    /// Parameters and the quantization decision of one module.
+    fn fill(&mut self, node: &Node, at: usize, root: &str, scope: &Scope) {
+        let size = |e: &Option<Expr>| e.as_ref().and_then(|e| e.size(scope));
+        let offered = match node.kind {
+            k if k.is_linear() => Some(Offered::Linear),
+            NodeKind::LmHead => Some(Offered::Head),
+            NodeKind::Embedding => Some(Offered::Embedding),
+            NodeKind::Attention => Some(Offered::Attention),
+            NodeKind::Experts => Some(Offered::Experts),
+            _ => None,
+        };
+        for (buffer, list) in [(false, &node.params), (true, &node.buffers)] {
+            for (name, p) in list {
+                let (shape, dtype, when) = match p {
+                    ParamFile::Shape(s) => (s, None, None),
+                    ParamFile::Full { shape, dtype, when } => (shape, dtype.as_deref(), when.as_ref()),
+                };
+                if when.is_some_and(|w| !w.truth(scope)) {
+                    continue;
+                }
+                let Some(shape) = shape.iter().map(|e| e.size(scope)).collect::<Option<Vec<u64>>>() else {
+                    let path = join(&self.tree.modules[at].path, name);
+                    self.tree.unknown.push(format!("{path}: the config gives no size for it"));
+                    continue;
+                };
+                let element = dtype.map_or(self.default_element, element);
+                let mut slot = Slot::new(name, shape, element, Load::Whole, 1);
+                slot.buffer = buffer;
+                self.tree.modules[at].slots.push(slot);
+            }
+        }
+        let Some(offered) = offered else { return };
+        let (input, output) = (size(&node.input), size(&node.output));
+        let parts: Vec<(String, u64)> =
+            node.parts.iter().map(|(n, e)| (n.clone(), e.size(scope).unwrap_or(0))).collect();
+        let outputs: Vec<u64> =
+            if parts.is_empty() { vec![output.unwrap_or(0)] } else { parts.iter().map(|p| p.1).collect() };
+        if offered != Offered::Attention && (input.is_none() || outputs.contains(&0)) {
+            let path = self.tree.modules[at].path.clone();
+            self.tree.unknown.push(format!("{path}: the config gives no size for it"));
+        }
+        let bias = match &node.bias {
+            None => false,
+            Some(BoolOr::Flag(b)) => *b,
+            Some(BoolOr::When(e)) => e.truth(scope),
+        };
+        let prefix = node.quant.as_ref().map(|q| template(q, &self.tree.modules[at].path, root, scope));
+        let names: [String; 3] = std::array::from_fn(|i| node.names.get(i).cloned().unwrap_or_default());
+        let built = match &prefix {
+            None => None,
+            Some(prefix) => Some(self.method.build(&Layer {
+                offered,
+                prefix,
+                class: &node.cls,
+                row: node.kind == NodeKind::Row,
+                input: input.unwrap_or(0),
+                outputs: &outputs,
+                experts: size(&node.count).unwrap_or(0),
+                expert_names: [&names[0], &names[1], &names[2]],
+                kv_heads: 0,
+            })),
+        };
+        let m = &mut self.tree.modules[at];
+        m.experts = size(&node.count).unwrap_or(0);
+        m.rows = outputs[0];
+        m.prefix = prefix.unwrap_or_default();
+        m.expert_names = names;
+        let n = outputs.len();
+        m.parts = parts;
+        let parts_of = |load: Load, name: &str, experts: u64| match (offered, load) {
+            (Offered::Experts, _) => {
+                usize::try_from(experts).unwrap_or(0) * if name.starts_with("w13") { 2 } else { 1 }
+            }
+            (_, Load::Whole) => 1,
+            _ => n,
+        };
+        let mut slots: Vec<Slot> = Vec::new();
+        let (quant, plain) = match built {
+            None => (Quant::NotOffered, true),
+            Some(Built::Plain { entry }) => (Quant::Plain(entry), true),
+            Some(Built::Quantized { scheme, params, nones }) => {
+                m.nones = nones;
+                for Param { name, shape, element, load, unread } in params {
+                    let mut s = Slot::new(name, shape, element, load, parts_of(load, name, m.experts));
+                    s.optional = unread;
+                    slots.push(s);
+                }
+                (Quant::Scheme(scheme), false)
+            }
+            Some(Built::Refused { why, raised }) => {
+                let mut e = Event::new(Stage::Init, Effect::Refuses, why);
+                e.module = Some(m.prefix.clone());
+                e.error = Some(raised);
+                self.trace.events.push(e);
+                m.blamed = true;
+                (Quant::Refused, true)
+            }
+        };
+        m.quant = quant;
+        if plain && offered != Offered::Attention {
+            let k = input.unwrap_or(0);
+            let total: u64 = outputs.iter().fold(0, |a, b| a.saturating_add(*b));
+            match offered {
+                Offered::Experts => {
+                    let e = m.experts;
+                    slots.push(Slot::new(
+                        "w13_weight",
+                        vec![e, total.saturating_mul(2), k],
+                        Element::Model,
+                        Load::Both,
+                        parts_of(Load::Both, "w13", e),
+                    ));
+                    slots.push(Slot::new(
+                        "w2_weight",
+                        vec![e, k, total],
+                        Element::Model,
+                        Load::Both,
+                        parts_of(Load::Both, "w2", e),
+                    ));
+                }
+                Offered::Linear => slots.push(Slot::new("weight", vec![total, k], Element::Model, Load::Both, n)),
+                _ => {
+                    let padded = total.div_ceil(VOCAB_PADDING).saturating_mul(VOCAB_PADDING);
+                    slots.push(Slot::new("weight", vec![padded, k], Element::Model, Load::Both, 1));
+                }
+            }
+        }
+        if bias {
+            let total: u64 = outputs.iter().fold(0, |a, b| a.saturating_add(*b));
+            slots.push(Slot::new("bias", vec![total], Element::Model, Load::Output, n));
+        } else if offered == Offered::Linear {
+            m.nones.push("bias");
+        }
+        m.slots.extend(slots);
+    }
+
+    /// Whether the head of a class shares the embedding's weight (`ParallelLMHead.tie_weights`).
+    fn tie(&mut self, file: &ClassFile, at: usize, scope: &Scope) {
+        let Some(tie) = &file.tie else { return };
+        let base = self.tree.modules[at].path.clone();
+        let (Some(head), Some(embed)) = (self.find(&join(&base, &tie.head)), self.find(&join(&base, &tie.embed)))
+        else {
+            return;
+        };
+        self.tree.heads.push((head, embed));
+        if !tie.when.truth(scope) {
+            return;
+        }
+        let e = &self.tree.modules[embed];
+        if !e.slots.iter().any(|s| s.name == "weight") {
+            let mut event = Event::new(Stage::Init, Effect::Refuses, Kind::TiedToPacked);
+            event.module = Some(e.path.clone());
+            event.error = Some(super::trace::Raised {
+                error_type: "AttributeError".into(),
+                text: format!("'{}' object has no attribute 'weight'", e.cls),
+            });
+            self.trace.events.push(event);
+            self.tree.modules[head].blamed = true;
+            return;
+        }
+        let canonical = join(&e.path, "weight");
+        let alias = join(&self.tree.modules[head].path, "weight");
+        self.tree.modules[head].slots.retain(|s| s.name != "weight");
+        self.tree.aliases.push((alias, canonical));
+        self.tree.tied_head = Some(head);
+    }
+
+    /// A module by full path.
+    fn find(&self, path: &str) -> Option<usize> {
+        self.paths.get(path).copied()
+    }
+
+    fn file(&mut self, class: &str) -> Option<Rc<ClassFile>> {
+        if let Some((_, f)) = self.files.iter().find(|(n, _)| n == class) {
+            return Some(Rc::clone(f));
+        }
+        let Some(f) = facts::class(self.version, class) else {
+            self.tree.unknown.push(format!("no facts for the inner class {class}"));
+            return None;
+        };
+        let f = Rc::new(f);
+        self.files.push((class.to_owned(), Rc::clone(&f)));
+        Some(f)
+    }
+}
+
+fn element(dtype: &str) -> Element {
+    match dtype {
+        "float32" => Element::F32,
+        "int64" => Element::I64,
+        "int32" => Element::I32,
+        "uint8" => Element::U8,
+        "int8" => Element::I8,
+        "float8_e4m3fn" => Element::F8E4M3,
+        _ => Element::Model,
+    }
+}
+
+/// A quantization prefix: `=`, or a template with `{root}` and index variables.
+fn template(q: &str, path: &str, root: &str, scope: &Scope) -> String {
+    if q == "=" {
+        return path.to_owned();
+    }
+    let mut s = q.replace("{root}", root);
+    for (k, v) in scope.vars {
+        if s.contains('{') {
+            s = s.replace(&format!("{{{k}}}"), &v.to_string());
+        }
+    }
+    s
+}

@@ -1,0 +1,243 @@
+//! Config resolution: what transformers and vLLM make of `config.json` (spec B.1, B.7.1), by the programs in
+//! `rules/facts/vllm/<version>/configs`.
+
+use super::trace::{Effect, Event, Kind, Raised, Stage};
+use crate::facts::{self, ConfigFile, Scope};
+use serde_json::{Map, Value};
+
+/// A resolved config.
+#[derive(Debug, Clone)]
+pub struct Resolved {
+    /// All fields, defaults and derived ones included; sub-configs resolved in place.
+    pub value: Value,
+    /// `model_type`.
+    pub model_type: String,
+}
+
+impl Resolved {
+    /// `get_text_config()`: the sub-config of the language model, or the config itself.
+    pub fn text(&self) -> &Value {
+        self.value.get("text_config").filter(|t| t.is_object()).unwrap_or(&self.value)
+    }
+
+    /// Whether word embeddings are tied, as vLLM's top level sees it.
+    pub fn tied(&self) -> bool {
+        self.value.get("tie_word_embeddings").is_some_and(facts::expr::truthy)
+    }
+
+    /// Set the tie flag on both levels.
+    pub fn set_tied(&mut self, tied: bool) {
+        if let Some(o) = self.value.as_object_mut() {
+            o.insert("tie_word_embeddings".into(), Value::Bool(tied));
+            if let Some(Value::Object(t)) = o.get_mut("text_config") {
+                t.insert("tie_word_embeddings".into(), Value::Bool(tied));
+            }
+        }
+    }
+}
+
+fn refused(kind: Kind, error_type: &str, text: String, pointer: &str) -> Event {
+    let mut e = Event::new(Stage::Config, Effect::Refuses, kind);
+    e.pointer = Some(pointer.to_owned());
+    e.error = Some(Raised { error_type: error_type.into(), text });
+    e
+}
+
+fn unknown(detail: String) -> Event {
+    let mut e = Event::new(Stage::Config, Effect::Keeps, Kind::Unknown);
+    e.detail = detail;
+    e
+}
+
+/// Resolve a `config.json` value; the error is the event that ends the load there.
+pub fn resolve(version: &str, raw: &Value) -> Result<Resolved, Box<Event>> {
+    let model_type = match raw.get("model_type") {
+        Some(Value::String(s)) => s.as_str(),
+        _ => {
+            let text = "Unrecognized model in <dir>. Should have a `model_type` key in its config.json.".to_owned();
+            return Err(Box::new(refused(Kind::ModelTypeUnknown, "ValidationError", text, "/model_type")));
+        }
+    };
+    let Some(program) = facts::config(version, model_type) else {
+        if facts::names(version).is_none_or(|n| n.model_types.iter().any(|t| t == model_type)) {
+            return Err(Box::new(unknown(format!("no facts yet for the config class of model type `{model_type}`"))));
+        }
+        if raw.get("auto_map").is_some() {
+            return Err(Box::new(unknown(format!(
+                "model type `{model_type}` is remote code (`auto_map`): vLLM takes it only with --trust-remote-code, and what its code does is not in these files"
+            ))));
+        }
+        let text = format!(
+            "The checkpoint you are trying to load has model type `{model_type}` but Transformers does not recognize this architecture. \
+             This could be because of an issue with the checkpoint, or because your version of Transformers is out of date.\n\n\
+             You can update Transformers with the command `pip install --upgrade transformers`. If this does not work, and the checkpoint is \
+             very new, then there may not be a release version that supports this model yet. In this case, you can get the most up-to-date \
+             code by installing Transformers from source with the command `pip install git+<url>`"
+        );
+        return Err(Box::new(refused(Kind::ModelTypeUnknown, "ValidationError", text, "/model_type")));
+    };
+    let empty = Map::new();
+    let value = run(version, &program, raw.as_object().unwrap_or(&empty), "", 0)?;
+    Ok(Resolved { value: Value::Object(value), model_type: model_type.to_owned() })
+}
+
+/// One config class: aliases, types, defaults, sub-configs, derived fields, validators.
+fn run(
+    version: &str,
+    program: &ConfigFile,
+    raw: &Map<String, Value>,
+    at: &str,
+    depth: usize,
+) -> Result<Map<String, Value>, Box<Event>> {
+    let mut out = Map::new();
+    for (field, f) in &program.fields {
+        let field = program.aliases.get(field).unwrap_or(field);
+        out.insert(field.clone(), f.get("default").cloned().unwrap_or(Value::Null));
+    }
+    for (key, value) in raw {
+        let field = program.aliases.get(key).unwrap_or(key);
+        if let Some(kind) = program
+            .fields
+            .get(key)
+            .or_else(|| program.fields.get(field))
+            .and_then(|f| f.get("type"))
+            .and_then(Value::as_str)
+            && !of_type(value, kind)
+        {
+            let text = format!(
+                "Validation error for field '{field}':\n    TypeError: Field '{field}' expected {kind}, got {} (value: {})",
+                python_type(value),
+                python_repr(value)
+            );
+            return Err(Box::new(refused(
+                Kind::ConfigField,
+                "StrictDataclassFieldValidationError",
+                text,
+                &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")),
+            )));
+        }
+        out.insert(field.clone(), value.clone());
+    }
+    for (alias, field) in &program.aliases {
+        let value = out.get(field).cloned().unwrap_or(Value::Null);
+        out.insert(alias.clone(), value);
+    }
+    for (field, sub) in &program.sub {
+        let given = out.get(field).filter(|v| v.is_object()).cloned();
+        let missing = !raw.contains_key(field) || raw.get(field).is_some_and(Value::is_null);
+        let declared = sub.get("model_type").and_then(Value::as_str);
+        let value = match given {
+            None if missing && sub.get("default").and_then(Value::as_str) != Some("class") => Value::Null,
+            given => {
+                let inner = given.unwrap_or_else(|| Value::Object(Map::new()));
+                let own = inner.get("model_type").and_then(Value::as_str);
+                let program = own
+                    .and_then(|t| facts::config(version, t))
+                    .or_else(|| declared.and_then(|t| facts::config(version, t)));
+                let object = inner.as_object().cloned().unwrap_or_default();
+                match program {
+                    Some(p) if depth < 4 => {
+                        Value::Object(run(version, &p, &object, &format!("{at}/{field}"), depth + 1)?)
+                    }
+                    _ => inner,
+                }
+            }
+        };
+        out.insert(field.clone(), value);
+    }
+    for (field, expr) in &program.derive {
+        let snapshot = Value::Object(std::mem::take(&mut out));
+        let value = expr.eval(&Scope { config: &snapshot, root: &snapshot, vars: &[] });
+        if let Value::Object(o) = snapshot {
+            out = o;
+        }
+        out.insert(field.clone(), value);
+    }
+    let snapshot = Value::Object(out);
+    let scope = Scope { config: &snapshot, root: &snapshot, vars: &[] };
+    for check in &program.checks {
+        if !check.ok.truth(&scope) {
+            let mut text = check.message.clone();
+            for (k, v) in snapshot.as_object().into_iter().flatten() {
+                if text.contains('{') {
+                    text = text.replace(&format!("{{{k}}}"), &python_str(v));
+                }
+            }
+            return Err(Box::new(refused(Kind::ConfigField, &check.error, text, at)));
+        }
+    }
+    match snapshot {
+        Value::Object(o) => Ok(o),
+        _ => Ok(Map::new()),
+    }
+}
+
+/// Whether a JSON value fits a type of transformers' strict dataclasses, e.g. `int|null`, `list[int]`.
+fn of_type(v: &Value, kind: &str) -> bool {
+    kind.split('|').any(|k| {
+        let k = k.trim();
+        match (v, k) {
+            (Value::Null, "null" | "None")
+            | (Value::Bool(_), "bool")
+            | (Value::String(_), "str")
+            | (Value::Object(_), "dict") => true,
+            (Value::Array(_), "list" | "tuple") => true,
+            (Value::Number(n), "int") => n.is_i64() || n.is_u64(),
+            // An int is accepted where a float is expected.
+            (Value::Number(_), "float") => true,
+            (_, "any" | "") => true,
+            (Value::Array(a), _) => k
+                .strip_prefix("list[")
+                .or_else(|| k.strip_prefix("tuple["))
+                .and_then(|k| k.strip_suffix(']'))
+                .is_some_and(|inner| a.iter().all(|i| of_type(i, inner.trim_end_matches(", ...")))),
+            (Value::Object(_), _) => k.starts_with("dict["),
+            // Types that we do not know are not ours to refuse.
+            (_, k) => {
+                !matches!(k, "null" | "None" | "bool" | "str" | "dict" | "list" | "tuple" | "int" | "float")
+                    && !k.starts_with("list[")
+                    && !k.starts_with("dict[")
+                    && !k.starts_with("tuple[")
+            }
+        }
+    })
+}
+
+/// `type(v).__name__`.
+pub fn python_type(v: &Value) -> &'static str {
+    match v {
+        Value::Null => "NoneType",
+        Value::Bool(_) => "bool",
+        Value::Number(n) if n.is_f64() => "float",
+        Value::Number(_) => "int",
+        Value::String(_) => "str",
+        Value::Array(_) => "list",
+        Value::Object(_) => "dict",
+    }
+}
+
+/// `repr(v)`.
+pub fn python_repr(v: &Value) -> String {
+    match v {
+        Value::Null => "None".into(),
+        Value::Bool(true) => "True".into(),
+        Value::Bool(false) => "False".into(),
+        Value::String(s) if s.contains('\'') && !s.contains('"') => format!("\"{s}\""),
+        Value::String(s) => format!("'{}'", s.replace('\\', "\\\\").replace('\'', "\\'").replace('\n', "\\n")),
+        Value::Array(a) => format!("[{}]", a.iter().map(python_repr).collect::<Vec<_>>().join(", ")),
+        Value::Object(o) => {
+            format!(
+                "{{{}}}",
+                o.iter().map(|(k, v)| format!("'{k}': {}", python_repr(v))).collect::<Vec<_>>().join(", ")
+            )
+        }
+        Value::Number(n) => n.to_string(),
+    }
+}
+
+fn python_str(v: &Value) -> String {
+    match v {
+        Value::String(s) => s.clone(),
+        v => python_repr(v),
+    }
+}

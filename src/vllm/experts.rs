@@ -1,0 +1,154 @@
+//! `RoutedExperts.load_weights` (vllm/model_executor/layers/fused_moe/routed_experts.py; spec E.5).
+
+use super::place::{self, Placed};
+use super::stream::{Stored, Stream};
+use super::trace::{Effect, Kind, Raised};
+use super::tree::Quant;
+use super::words;
+
+/// One tensor below an expert container; `name` is relative to it.
+pub fn load(s: &mut Stream, at: usize, name: &str, t: &Stored) {
+    let m = &s.tree.modules[at];
+    let [gate, down, up] = m.expert_names.clone();
+    let (first, rest) = name.split_once('.').unwrap_or((name, ""));
+    if let Ok(index) = first.parse::<u64>() {
+        let experts = m.experts;
+        if index >= experts || first.len() > 1 && first.starts_with('0') {
+            return dropped(s, at, t, &format!("expert {first} of {experts}"));
+        }
+        let (proj, suffix) = rest.split_once('.').unwrap_or((rest, ""));
+        let fused = gate_up(&gate, &up);
+        let slots: &[(&str, usize)] = if proj == gate {
+            &[("w13_", 0)]
+        } else if proj == up {
+            &[("w13_", 1)]
+        } else if proj == down {
+            &[("w2_", 2)]
+        } else if fused == Some(proj) {
+            &[("w13_", 0), ("w13_", 1)]
+        } else {
+            return dropped(s, at, t, "no projection of this name");
+        };
+        let both = slots.len() == 2;
+        for (prefix, part) in slots {
+            one(s, at, name, &format!("{prefix}{suffix}"), index, *part, both, t);
+        }
+        return;
+    }
+    // Three-dimensional, fused over experts: `gate_up_proj`, `gate_up_proj_scale`, `down_proj`, …
+    let fused = gate_up(&gate, &up);
+    let hit = fused
+        .filter(|f| first.starts_with(f))
+        .map(|f| ("w13_", f))
+        .or_else(|| first.starts_with(down.as_str()).then_some(("w2_", down.as_str())));
+    let Some((prefix, stem)) = hit else { return dropped(s, at, t, "no projection of this name") };
+    let suffix = match first[stem.len()..].trim_start_matches('_') {
+        "" if rest.is_empty() => "weight".to_owned(),
+        "" => rest.to_owned(),
+        x => format!("weight_{}", x.trim_start_matches("weight_")),
+    };
+    bank(s, at, name, &format!("{prefix}{suffix}"), t);
+}
+
+fn gate_up(gate: &str, up: &str) -> Option<&'static str> {
+    match (gate, up) {
+        ("gate_proj", "up_proj") => Some("gate_up_proj"),
+        ("w1", "w3") => Some("w13"),
+        _ => None,
+    }
+}
+
+fn dropped(s: &mut Stream, at: usize, t: &Stored, why: &str) {
+    let mut e = s.event(Kind::Dropped, Effect::Keeps, at, t);
+    e.detail = why.to_owned();
+    s.trace.events.push(e);
+}
+
+fn missing(s: &mut Stream, at: usize, name: &str, param: &str, t: &Stored) {
+    if param.ends_with("_bias") {
+        return dropped(s, at, t, "expert bias without a parameter");
+    }
+    let m = &s.tree.modules[at];
+    let layer = &m.path;
+    let text = format!("Layer {layer} has no parameter '{param}' for checkpoint weight '{layer}.{name}'");
+    let raised = Raised { error_type: "AttributeError".into(), text };
+    let stem = param.trim_start_matches("w13_").trim_start_matches("w2_");
+    let kind = match &m.quant {
+        Quant::Scheme(_) if stem == "weight" => Kind::UnlistedLinear,
+        Quant::Scheme(_) => Kind::SchemeSurplus,
+        Quant::Plain(Some(_)) if words::is_quant_parameter(stem) => Kind::IgnoredButPacked,
+        _ if words::is_quant_parameter(stem) => Kind::PackedUnexpected,
+        _ => Kind::NoHome,
+    };
+    let detail = match kind {
+        // Only expert 0 is looked at, by its three projections.
+        Kind::UnlistedLinear => {
+            let base = t.name.strip_suffix(name).unwrap_or(t.name).trim_end_matches('.');
+            let names = &m.expert_names;
+            [&names[0], &names[2], &names[1]].map(|p| format!("{base}.0.{p}")).join("\n")
+        }
+        Kind::IgnoredButPacked => match m.quant {
+            Quant::Plain(Some(i)) => i.to_string(),
+            _ => String::new(),
+        },
+        _ => stem.to_owned(),
+    };
+    s.refuse(kind, at, raised, t, &detail);
+}
+
+#[allow(clippy::too_many_arguments, reason = "one expert's coordinates")]
+fn one(s: &mut Stream, at: usize, name: &str, param: &str, expert: u64, part: usize, both: bool, t: &Stored) {
+    let m = &s.tree.modules[at];
+    let Some(slot) = m.slots.iter().position(|x| x.name == param) else { return missing(s, at, name, param, t) };
+    let sl = &m.slots[slot];
+    let w2 = part == 2;
+    let result = match t.shape {
+        None => Ok(Placed::Whole),
+        // `weight_shape` is stored for every projection and never read.
+        Some(_) if sl.optional => Ok(Placed::Whole),
+        Some(shape) if both => {
+            let mut half = shape.to_vec();
+            if let Some(d) = half.first_mut() {
+                *d /= 2;
+            }
+            place::expert(sl, &half, true)
+        }
+        Some(shape) => place::expert(sl, shape, !w2),
+    };
+    if result.is_ok() {
+        let e = usize::try_from(expert).unwrap_or(usize::MAX);
+        let sl = &mut s.tree.modules[at].slots[slot];
+        if w2 { sl.mark(e) } else { sl.mark(e.saturating_mul(2) + part) }
+    }
+    s.finish(at, slot, result, t, false);
+}
+
+/// A tensor `[E, …]` for all experts.
+fn bank(s: &mut Stream, at: usize, name: &str, param: &str, t: &Stored) {
+    let m = &s.tree.modules[at];
+    let Some(slot) = m.slots.iter().position(|x| x.name == param) else { return missing(s, at, name, param, t) };
+    let sl = &m.slots[slot];
+    let result = match t.shape {
+        None => Ok(Placed::Whole),
+        Some(shape) => {
+            let transposed = shape.len() == 3
+                && sl.shape.len() == 3
+                && shape[1] == sl.shape[2]
+                && shape[2] == sl.shape[1]
+                && shape[1] != shape[2];
+            let mut one: Vec<u64> = shape.iter().skip(1).copied().collect();
+            if transposed {
+                one.reverse();
+            }
+            if shape.len() != sl.shape.len() { Err(place::assertion("")) } else { place::expert(sl, &one, false) }
+        }
+    };
+    if result.is_ok() {
+        let stored = t.shape.and_then(|x| x.first().copied()).unwrap_or(m.experts).min(m.experts);
+        let per = if param.starts_with("w13") { 2 } else { 1 };
+        let n = usize::try_from(stored).unwrap_or(0) * per;
+        let sl = &mut s.tree.modules[at].slots[slot];
+        (0..n).for_each(|i| sl.mark(i));
+    }
+    s.finish(at, slot, result, t, false);
+}

@@ -1,0 +1,135 @@
+//! Entries of an ignore or target list that match nothing, with the near miss that explains most of them.
+
+use super::method::Method;
+use super::quantization::Place;
+use super::trace::{Effect, Event, Kind, Stage, Trace};
+use super::tree::{Quant, Tree};
+use super::words;
+use fancy_regex::Regex;
+
+/// Events for every dead entry. `detail` is `entry TAB hint TAB suggestion`.
+pub fn dead_entries(method: &Method, place: Option<&Place>, tree: &Tree, trace: &mut Trace) {
+    let (Method::CompressedTensors(ct), Some(place)) = (method, place) else { return };
+    let dead = ct.dead_entries();
+    if dead.is_empty() {
+        return;
+    }
+    let mut modules: Vec<&str> = Vec::new();
+    let mut classes: Vec<&str> = Vec::new();
+    let mut shards: Vec<String> = Vec::new();
+    for m in &tree.modules {
+        if m.quant == Quant::NotOffered && !m.kind.is_linear() {
+            continue;
+        }
+        // Some classes offer their embedding under no name at all: only class targets reach it.
+        let name = if m.quant == Quant::NotOffered { m.path.as_str() } else { m.prefix.as_str() };
+        modules.push(name);
+        let parent = name.rsplit_once('.').map_or("", |p| p.0);
+        shards.extend(m.parts.iter().map(|p| format!("{parent}.{}", p.0)));
+        if !classes.contains(&&*m.cls) {
+            classes.push(&m.cls);
+        }
+    }
+    let names: Vec<&str> = modules.iter().copied().chain(shards.iter().map(String::as_str)).collect();
+    for d in dead {
+        // `lm_head` stands in every list; a head is no target of `Linear` anyway, so its absence is no fault.
+        if d.ignore && matches!(d.entry.as_str(), "lm_head" | "re:.*lm_head" | "re:.*lm_head.*") {
+            continue;
+        }
+        // A module by this name exists and is never quantized (a norm, a projector built without a config): the entry is needless,
+        // and right.
+        if tree.find(&d.name).is_some_and(|m| tree.modules[m].children.is_empty()) {
+            continue;
+        }
+        let (hint, suggestion) = near_miss(&d.entry, d.ignore, &names, &classes, tree);
+        let mut e = Event::new(Stage::Init, Effect::Keeps, if d.ignore { Kind::IgnoreDead } else { Kind::TargetDead });
+        e.file = Some(place.file.clone());
+        e.pointer = Some(format!("{}{}", place.pointer, d.pointer));
+        e.detail = format!("{}\t{hint}\t{suggestion}", d.entry);
+        trace.events.push(e);
+    }
+}
+
+/// Patterns that do not compile: they match nothing here, and Python would raise where it first tries them.
+pub fn broken_patterns(method: &Method, place: Option<&Place>, trace: &mut Trace) {
+    let (Method::CompressedTensors(ct), Some(place)) = (method, place) else { return };
+    for (pointer, entry) in &ct.broken {
+        let mut e = Event::new(Stage::Init, Effect::Keeps, Kind::PatternBroken);
+        e.file = Some(place.file.clone());
+        e.pointer = Some(format!("{}{pointer}", place.pointer));
+        e.detail.clone_from(entry);
+        trace.events.push(e);
+    }
+}
+
+fn near_miss(entry: &str, ignore: bool, names: &[&str], classes: &[&str], tree: &Tree) -> (&'static str, String) {
+    let is = |e: &str| names.contains(&e);
+    if entry != entry.trim() {
+        let t = entry.trim();
+        let exact = t.starts_with("re:")
+            || names.iter().any(|n| *n == t || n.ends_with(&format!(".{t}")) || t.ends_with(&format!(".{n}")));
+        if exact {
+            return ("space", t.to_owned());
+        }
+    }
+    if let Some(pattern) = entry.strip_prefix("re:") {
+        let Ok(re) = Regex::new(pattern) else { return ("broken", String::new()) };
+        if names.iter().any(|n| re.is_match(n).unwrap_or(false)) {
+            return ("unanchored", format!("re:.*{}", pattern.trim_start_matches('^').trim_start_matches(".*")));
+        }
+        if let Some(rest) =
+            ["model\\.", "model.", "language_model\\.", "language_model."].iter().find_map(|p| pattern.strip_prefix(p))
+            && Regex::new(rest).is_ok_and(|re| names.iter().any(|n| re.is_match(n).unwrap_or(false)))
+        {
+            return ("hf-name", format!("re:.*{rest}"));
+        }
+        return tower(entry, tree).unwrap_or(("nothing", String::new()));
+    }
+    for suffix in [".weight", ".bias"] {
+        if let Some(stem) = entry.strip_suffix(suffix)
+            && names.iter().any(|n| *n == stem || stem.ends_with(&format!(".{n}")) || n.ends_with(&format!(".{stem}")))
+        {
+            return ("weight-suffix", stem.to_owned());
+        }
+    }
+    if ignore
+        && (classes.contains(&entry)
+            || matches!(entry, "Linear" | "Embedding" | "LayerNorm")
+            || !entry.contains('.') && entry.starts_with(char::is_uppercase))
+    {
+        return ("class-name", String::new());
+    }
+    if entry.contains('*') {
+        return ("glob", format!("re:{}", entry.replace('.', "\\.").replace('*', ".*")));
+    }
+    if let Some(full) = names.iter().find(|n| n.ends_with(&format!(".{entry}"))) {
+        let one = names.iter().filter(|n| n.ends_with(&format!(".{entry}"))).count() == 1;
+        return (
+            "wrong-prefix",
+            if one { (*full).to_owned() } else { format!("re:.*\\.{}$", entry.replace('.', "\\.")) },
+        );
+    }
+    let mut rest = entry;
+    while let Some((_, tail)) = rest.split_once('.') {
+        if is(tail) && tail.contains('.') {
+            return ("wrong-prefix", tail.to_owned());
+        }
+        rest = tail;
+    }
+    let prefix = format!("{entry}.");
+    if names.iter().any(|n| n.starts_with(&prefix) || n.contains(&format!(".{prefix}"))) {
+        return ("parent", format!("re:.*{}\\..*", entry.replace('.', "\\.")));
+    }
+    tower(entry, tree).unwrap_or(("nothing", String::new()))
+}
+
+/// An entry of a tower that the model does not have.
+fn tower(entry: &str, tree: &Tree) -> Option<(&'static str, String)> {
+    let name = entry.trim_start_matches("re:").trim_start_matches(".*").replace('\\', "");
+    let tower = words::tower_of(&name)?;
+    let here = tree
+        .modules
+        .iter()
+        .any(|m| words::tower_of(&m.path) == Some(tower) && m.kind != crate::facts::NodeKind::Placeholder);
+    (!here).then(|| ("cut-tower", tower.to_owned()))
+}

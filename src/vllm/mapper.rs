@@ -1,0 +1,371 @@
+//! `WeightsMapper` (vllm/model_executor/models/utils.py): six passes, each entry tried on the current name, no stop at
+//! the first match.
+
+use crate::facts::{Expr, MapperFile, Scope, Substr, facts_shard};
+use fancy_regex::Regex;
+use serde_json::Value;
+use std::borrow::Cow;
+
+/// Which shards of a stacked parameter a tensor goes to. Parts are numbered in the fused order (q, k, v = 0, 1, 2).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shard {
+    /// One part.
+    Part(u16),
+    /// A contiguous span of parts, stored as one tensor.
+    Span(Vec<u16>),
+}
+
+impl Shard {
+    /// Reads a shard id of a fact file: `"q"`, `0`, `[0, 1, 2]` nested in a list of ids.
+    fn read(v: &Value) -> Vec<Shard> {
+        let one = |v: &Value| match v {
+            Value::String(s) => facts_shard(s).map(Shard::Part),
+            Value::Number(n) => n.as_u64().and_then(|n| u16::try_from(n).ok()).map(Shard::Part),
+            Value::Array(a) => {
+                Some(Shard::Span(a.iter().filter_map(Value::as_u64).filter_map(|n| u16::try_from(n).ok()).collect()))
+            }
+            Value::Object(o) => o.get("span").and_then(Value::as_array).map(|a| {
+                Shard::Span(a.iter().filter_map(Value::as_u64).filter_map(|n| u16::try_from(n).ok()).collect())
+            }),
+            _ => None,
+        };
+        match v {
+            Value::Array(a) => a.iter().filter_map(one).collect(),
+            v => one(v).into_iter().collect(),
+        }
+    }
+}
+
+/// A mapper ready to run.
+#[derive(Debug, Default)]
+pub struct Mapper {
+    regex: Vec<(Regex, Option<String>)>,
+    substr: Vec<(String, Option<String>)>,
+    stacked: Vec<(String, String, Vec<Shard>)>,
+    /// Stacked rows of one layer each, by layer index: looked up, not scanned.
+    indexed: Indexed,
+    prefix: Vec<(String, Option<String>)>,
+    suffix: Vec<(String, Option<String>)>,
+    /// KV-scale renames and `.g_idx`, which AutoWeightsLoader adds for quantized models.
+    cache_scales: bool,
+    /// Rotary tables that AutoWeightsLoader always drops.
+    rotary: bool,
+}
+
+/// Per-layer rows `layers.{layer}.x. → layers.{layer}.y.`: prefix up to the index, then rows by index.
+#[derive(Debug, Default)]
+struct Indexed {
+    before: String,
+    rows: Vec<Vec<(String, String, Vec<Shard>)>>,
+}
+
+/// What became of a name.
+#[derive(Debug, PartialEq)]
+pub enum Mapped<'a> {
+    /// Dropped by a rule with this key.
+    Dropped(Cow<'a, str>),
+    /// Kept under this name; shards when a stacked row hit.
+    Kept(Cow<'a, str>, Vec<Shard>),
+}
+
+impl Mapper {
+    /// From the facts, with indices expanded for a config.
+    pub fn new(file: Option<&MapperFile>, scope: &Scope) -> Mapper {
+        let mut m = Mapper::default();
+        let Some(file) = file else { return m };
+        m.regex = file
+            .regex
+            .iter()
+            .filter_map(|(p, n)| Some((Regex::new(p).ok()?, n.as_deref().map(python_groups))))
+            .collect();
+        for row in &file.substr {
+            match row {
+                Substr::Fixed(from, to) => m.substr.push((from.clone(), to.clone())),
+                Substr::Each { each: (var, count), when, from } => {
+                    let hole = format!("{{{var}}}");
+                    for i in 0..count.size(scope).unwrap_or(0).min(MAX_INDEX) {
+                        let vars: Vec<(&str, Value)> =
+                            scope.vars.iter().cloned().chain([(var.as_str(), Value::from(i))]).collect();
+                        if when.as_ref().is_none_or(|w| w.truth(&Scope { vars: &vars, ..*scope })) {
+                            m.substr.push((from.replace(&hole, &i.to_string()), None));
+                        }
+                    }
+                }
+            }
+        }
+        m.prefix.clone_from(&file.prefix);
+        m.suffix.clone_from(&file.suffix);
+        for row in &file.stacked {
+            match row {
+                crate::facts::Stacked::Fixed(from, (to, shard)) => {
+                    m.stacked.push((from.clone(), to.clone(), Shard::read(shard)));
+                }
+                crate::facts::Stacked::Each { each: (var, count), when, from, to, shard } => {
+                    m.expand(scope, var, count, when.as_ref(), from, to, shard);
+                }
+            }
+        }
+        m
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the fields of one fact row")]
+    fn expand(
+        &mut self,
+        scope: &Scope,
+        var: &str,
+        count: &Expr,
+        when: Option<&Expr>,
+        from: &str,
+        to: &str,
+        shard: &Value,
+    ) {
+        let hole = format!("{{{var}}}");
+        let n = count.size(scope).unwrap_or(0).min(MAX_INDEX);
+        let shards = Shard::read(shard);
+        let before = from.split(&hole).next().unwrap_or("").to_owned();
+        let indexed =
+            from.matches(&hole).count() == 1 && (self.indexed.rows.is_empty() || self.indexed.before == before);
+        for i in 0..n {
+            let vars: Vec<(&str, Value)> = scope.vars.iter().cloned().chain([(var, Value::from(i))]).collect();
+            if when.is_some_and(|w| !w.truth(&Scope { vars: &vars, ..*scope })) {
+                continue;
+            }
+            let at = i.to_string();
+            let row = (from.replace(&hole, &at), to.replace(&hole, &at), shards.clone());
+            if indexed {
+                self.indexed.before.clone_from(&before);
+                let i = usize::try_from(i).unwrap_or(usize::MAX);
+                if self.indexed.rows.len() <= i {
+                    self.indexed.rows.resize_with(i + 1, Vec::new);
+                }
+                self.indexed.rows[i].push(row);
+            } else {
+                self.stacked.push(row);
+            }
+        }
+    }
+
+    /// Adds what `AutoWeightsLoader.load_weights` adds to every mapper.
+    pub fn with_loader_rules(mut self, quantized: bool) -> Mapper {
+        self.cache_scales = quantized;
+        self.rotary = true;
+        self
+    }
+
+    /// The variant for lists of module names: renames only (`get_rename_mapper`).
+    pub fn rename_only(mut self) -> Mapper {
+        self.regex.retain(|(_, n)| n.is_some());
+        self.substr.retain(|(_, n)| n.is_some());
+        self.prefix.retain(|(_, n)| n.is_some());
+        self.suffix.retain(|(_, n)| n.is_some());
+        self.stacked.clear();
+        self.indexed = Indexed::default();
+        self
+    }
+
+    /// Map a name known to keep (rename-only mappers never drop).
+    pub fn rename(&self, name: &str) -> String {
+        match self.map(name) {
+            Mapped::Kept(n, _) => n.into_owned(),
+            Mapped::Dropped(_) => name.to_owned(),
+        }
+    }
+
+    /// Map one name.
+    pub fn map<'a>(&self, name: &'a str) -> Mapped<'a> {
+        let mut key = Cow::Borrowed(name);
+        for (re, new) in &self.regex {
+            if re.is_match(&key).unwrap_or(false) {
+                let Some(new) = new else { return Mapped::Dropped(re.as_str().to_owned().into()) };
+                key = Cow::Owned(re.replace_all(&key, new.as_str()).into_owned());
+            }
+        }
+        if self.cache_scales {
+            key = cache_scale(key);
+        }
+        for (from, new) in &self.substr {
+            if let Some(at) = key.find(from.as_str()) {
+                let Some(new) = new else { return Mapped::Dropped(from.clone().into()) };
+                key = splice(&key, at, from.len(), new);
+            }
+        }
+        if self.rotary && key.contains("rotary_") {
+            for part in
+                ["rotary_pos_emb.inv_freq", "rotary_emb.inv_freq", "rotary_emb.cos_cached", "rotary_emb.sin_cached"]
+            {
+                if key.contains(part) {
+                    return Mapped::Dropped(part.into());
+                }
+            }
+        }
+        let mut shards: &[Shard] = &[];
+        for (from, to, shard) in self.stacked.iter().chain(self.indexed.rows_of(name)) {
+            if let Some(at) = key.find(from.as_str()) {
+                key = splice(&key, at, from.len(), to);
+                shards = shard;
+            }
+        }
+        for (from, new) in &self.prefix {
+            if key.starts_with(from.as_str()) {
+                let Some(new) = new else { return Mapped::Dropped(from.clone().into()) };
+                key = splice(&key, 0, from.len(), new);
+            }
+        }
+        for (from, new) in &self.suffix {
+            if key.ends_with(from.as_str()) {
+                let Some(new) = new else { return Mapped::Dropped(from.clone().into()) };
+                let at = key.len() - from.len();
+                key = splice(&key, at, from.len(), new);
+            }
+        }
+        if self.cache_scales && key.ends_with(".g_idx") {
+            return Mapped::Dropped(".g_idx".into());
+        }
+        Mapped::Kept(key, shards.to_vec())
+    }
+}
+
+impl Indexed {
+    /// Rows of the index in `name`. A row of another index cannot occur in it, since the index is followed by a dot.
+    fn rows_of(&self, name: &str) -> &[(String, String, Vec<Shard>)] {
+        if self.rows.is_empty() {
+            return &[];
+        }
+        name.find(&self.before)
+            .and_then(|at| name[at + self.before.len()..].split('.').next())
+            .and_then(|i| i.parse::<usize>().ok())
+            .and_then(|i| self.rows.get(i))
+            .map_or(&[], Vec::as_slice)
+    }
+}
+
+/// No model has more layers or experts than this; a config that says so is not believed.
+pub const MAX_INDEX: u64 = 100_000;
+
+fn splice<'a>(key: &str, at: usize, len: usize, new: &str) -> Cow<'a, str> {
+    let mut s = String::with_capacity(key.len() + new.len());
+    s.push_str(&key[..at]);
+    s.push_str(new);
+    s.push_str(&key[at + len..]);
+    Cow::Owned(s)
+}
+
+/// Python's `\1` as `${1}`.
+fn python_groups(new: &str) -> String {
+    let mut out = String::new();
+    let mut chars = new.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some(d) if d.is_ascii_digit() => out.push_str(&format!("${{{d}}}")),
+                Some(c) => out.push(c),
+                None => out.push('\\'),
+            },
+            '$' => out.push_str("$$"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// `QuantizationConfig.get_cache_scale_mapper`: eight expressions, written out since they run on every tensor.
+fn cache_scale(key: Cow<'_, str>) -> Cow<'_, str> {
+    let Some(dot) = key.rfind('.') else { return key };
+    let (head, last) = (&key[..dot], &key[dot + 1..]);
+    match last {
+        "kv_scale" => Cow::Owned(format!("{head}.attn.k_scale")),
+        "scale" => {
+            if let Some(h) = head.strip_suffix(".self_attn.q") {
+                return Cow::Owned(format!("{h}.self_attn.attn.q_scale"));
+            }
+            for c in ["k", "v"] {
+                if let Some(h) = head.strip_suffix(&format!(".self_attn.{c}_cache")) {
+                    return Cow::Owned(format!("{h}.self_attn.attn.{c}_scale"));
+                }
+            }
+            key
+        }
+        "k_scale" | "v_scale" | "q_scale" | "q_zero_point" | "k_zero_point" | "v_zero_point" => {
+            if head.ends_with(".attn") {
+                return key;
+            }
+            if matches!(last, "k_scale" | "v_scale") {
+                for part in [".self_attn.k_proj", ".self_attn.v_proj", ".self_attn.qkv_proj", ".self_attn.qkqkv_proj"] {
+                    if let Some(h) = head.strip_suffix(part) {
+                        return Cow::Owned(format!("{h}.self_attn.attn.{last}"));
+                    }
+                }
+                for part in [".mixer.k_proj", ".mixer.v_proj"] {
+                    if let Some(h) = head.strip_suffix(part) {
+                        return Cow::Owned(format!("{h}.mixer.attn.{last}"));
+                    }
+                }
+            }
+            Cow::Owned(format!("{head}.attn.{last}"))
+        }
+        _ => key,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn mapper(v: Value, config: &Value) -> Mapper {
+        let file: MapperFile = serde_json::from_value(v).unwrap();
+        Mapper::new(Some(&file), &Scope { config, root: config, vars: &[] })
+    }
+
+    fn kept(m: &Mapper, name: &str) -> (String, Vec<Shard>) {
+        match m.map(name) {
+            Mapped::Kept(n, s) => (n.into_owned(), s),
+            Mapped::Dropped(k) => (format!("dropped by {k}"), vec![]),
+        }
+    }
+
+    #[test]
+    fn tries_every_entry_on_the_current_name() {
+        let m = mapper(
+            json!({"prefix": [["model.language_model.", "language_model.model."], ["lm_head.", "language_model.lm_head."], ["model", "language_model.model"]],
+                   "substr": [["vision_tower.", null]], "stacked": [[".q_proj", [".qkv_proj", "q"]]]}),
+            &json!({}),
+        );
+        assert_eq!(
+            kept(&m, "model.language_model.layers.0.q_proj.weight"),
+            ("language_model.model.layers.0.qkv_proj.weight".into(), vec![Shard::Part(0)])
+        );
+        assert_eq!(kept(&m, "model.layers.0.x").0, "language_model.model.layers.0.x");
+        assert_eq!(kept(&m, "a.vision_tower.b").0, "dropped by vision_tower.");
+    }
+
+    #[test]
+    fn expands_rows_of_layers() {
+        let m = mapper(
+            json!({"stacked": [{"each": ["layer", "n"], "if": "layer != 1", "from": "layers.{layer}.k_proj.", "to": "layers.{layer}.qkv_proj.", "shard": ["k", "v"]}]}),
+            &json!({"n": 3}),
+        );
+        assert_eq!(
+            kept(&m, "layers.2.k_proj.weight"),
+            ("layers.2.qkv_proj.weight".into(), vec![Shard::Part(1), Shard::Part(2)])
+        );
+        assert_eq!(kept(&m, "layers.1.k_proj.weight").0, "layers.1.k_proj.weight");
+        assert_eq!(kept(&m, "layers.12.k_proj.weight").0, "layers.12.k_proj.weight");
+    }
+
+    #[test]
+    fn adds_the_loaders_rules() {
+        let m = Mapper::default().with_loader_rules(true);
+        for (from, to) in [
+            ("l.self_attn.k_proj.k_scale", "l.self_attn.attn.k_scale"),
+            ("l.self_attn.k_scale", "l.self_attn.attn.k_scale"),
+            ("l.attn.k_scale", "l.attn.k_scale"),
+            ("l.self_attn.kv_scale", "l.self_attn.attn.k_scale"),
+            ("l.q_proj.weight_scale", "l.q_proj.weight_scale"),
+            ("l.q_proj.g_idx", "dropped by .g_idx"),
+            ("l.rotary_emb.inv_freq", "dropped by rotary_emb.inv_freq"),
+        ] {
+            assert_eq!(kept(&m, from).0, to);
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Putting a stored tensor into a parameter: vLLM's weight loaders at tensor-parallel size 1
+//! (vllm/model_executor/layers/linear.py, parameter.py, layers/vocab_parallel_embedding.py; spec E.4, C.8).
+
+use super::mapper::Shard;
+use super::method::{Element, Load};
+use super::trace::Raised;
+use super::tree::{Module, Slot};
+use crate::checkpoint::Dtype;
+use crate::facts::NodeKind;
+
+/// What placing a tensor did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Placed {
+    /// All of it is there.
+    Whole,
+    /// Only a part was taken: dimension, elements taken, elements stored.
+    Cut(usize, u64, u64),
+    /// It fills only a part of its place: dimension, elements stored, elements wanted.
+    Short(usize, u64, u64),
+}
+
+/// A bare `AssertionError`.
+pub fn assertion(text: &str) -> Raised {
+    Raised { error_type: "AssertionError".into(), text: text.into() }
+}
+
+fn runtime(text: String) -> Raised {
+    Raised { error_type: "RuntimeError".into(), text }
+}
+
+/// `torch.Size([1, 2])`.
+pub fn size(shape: &[u64]) -> String {
+    let dims: Vec<String> = shape.iter().map(u64::to_string).collect();
+    format!("torch.Size([{}])", dims.join(", "))
+}
+
+/// `Tensor.narrow(dim, 0, length)`: what is left, and whether it was cut.
+fn narrow(shape: &[u64], dim: usize, start: u64, length: u64) -> Result<(Vec<u64>, Placed), Raised> {
+    if shape.is_empty() {
+        return Err(runtime("narrow() cannot be applied to a 0-dim tensor.".into()));
+    }
+    let Some(have) = shape.get(dim).copied() else {
+        let n = shape.len();
+        return Err(Raised {
+            error_type: "IndexError".into(),
+            text: format!("Dimension out of range (expected to be in range of [-{n}, {}], but got {dim})", n - 1),
+        });
+    };
+    if start.saturating_add(length) > have {
+        return Err(runtime(format!("start ({start}) + length ({length}) exceeds dimension size ({have}).")));
+    }
+    let mut left = shape.to_vec();
+    left[dim] = length;
+    Ok((left, if length < have && start == 0 { Placed::Cut(dim, length, have) } else { Placed::Whole }))
+}
+
+fn scalar_fits(slot: &[u64], shape: &[u64]) -> bool {
+    slot == [1] && shape.is_empty()
+}
+
+fn exact(slot: &[u64], shape: &[u64], placed: Placed) -> Result<Placed, Raised> {
+    if slot == shape || scalar_fits(slot, shape) { Ok(placed) } else { Err(assertion("")) }
+}
+
+/// `default_weight_loader`.
+pub fn default(slot: &[u64], shape: &[u64]) -> Result<Placed, Raised> {
+    let one = |s: &[u64]| s.iter().all(|d| *d == 1);
+    if slot == shape || one(slot) && one(shape) {
+        return Ok(Placed::Whole);
+    }
+    Err(assertion(&format!("Attempted to load weight ({}) into parameter ({})", size(shape), size(slot))))
+}
+
+/// Into a linear that is not fused.
+pub fn linear(kind: NodeKind, slot: &Slot, shape: &[u64]) -> Result<Placed, Raised> {
+    let one = [1u64];
+    let shape = if shape.is_empty() { &one[..] } else { shape };
+    match kind {
+        NodeKind::Replicated | NodeKind::Gate => {
+            if slot.shape == shape {
+                return Ok(Placed::Whole);
+            }
+            Err(assertion(&format!(
+                "Tried to load weights of size {}to a parameter of size {}",
+                size(shape),
+                size(&slot.shape)
+            )))
+        }
+        NodeKind::Row => match slot.load {
+            Load::Both | Load::PackedInput | Load::Block { .. } | Load::PackedOutput { both: true, .. } => {
+                let (left, placed) = narrow(shape, 1, 0, slot.shape.get(1).copied().unwrap_or(0))?;
+                exact(&slot.shape, &left, placed)
+            }
+            _ => exact(&slot.shape, shape, Placed::Whole),
+        },
+        _ => match slot.load {
+            Load::Whole | Load::PerTensor => exact(&slot.shape, shape, Placed::Whole),
+            _ => {
+                let (left, placed) = narrow(shape, 0, 0, slot.shape.first().copied().unwrap_or(0))?;
+                exact(&slot.shape, &left, placed)
+            }
+        },
+    }
+}
+
+/// Rows of a part in a parameter, after packing and blocks.
+fn rows(load: Load, size: u64) -> u64 {
+    match load {
+        Load::PackedOutput { num, den, .. } => size.saturating_mul(u64::from(den)) / u64::from(num.max(1)),
+        Load::Block { rows } => size.div_ceil(rows.max(1)),
+        _ => size,
+    }
+}
+
+/// Into a fused linear; marks the parts it wrote.
+pub fn fused(module: &Module, slot: &mut Slot, shape: &[u64], shards: Option<&Shard>) -> Result<Placed, Raised> {
+    let all: Vec<u16>;
+    let parts: &[u16] = match shards {
+        Some(Shard::Part(p)) => {
+            let placed = part(module, slot, shape, usize::from(*p))?;
+            if slot.parts == 1 {
+                slot.mark_all()
+            } else {
+                slot.mark(usize::from(*p))
+            }
+            return Ok(placed);
+        }
+        Some(Shard::Span(s)) => s,
+        None => {
+            all = (0..u16::try_from(module.parts.len()).unwrap_or(0)).collect();
+            &all
+        }
+    };
+    match slot.load {
+        Load::PerTensor => {
+            for p in parts {
+                part(module, slot, shape, usize::from(*p))?;
+                slot.mark(usize::from(*p));
+            }
+            Ok(Placed::Whole)
+        }
+        Load::Whole => {
+            let r = exact(&slot.shape, shape, Placed::Whole)?;
+            slot.mark_all();
+            Ok(r)
+        }
+        _ => {
+            let mut at = 0;
+            for p in parts {
+                let n = rows(slot.load, module.parts.get(usize::from(*p)).map_or(0, |x| x.1));
+                let (left, _) = narrow(shape, 0, at, n)?;
+                part(module, slot, &left, usize::from(*p))?;
+                slot.mark(usize::from(*p));
+                at = at.saturating_add(n);
+            }
+            let have = shape.first().copied().unwrap_or(0);
+            Ok(if at < have { Placed::Cut(0, at, have) } else { Placed::Whole })
+        }
+    }
+}
+
+fn part(module: &Module, slot: &Slot, shape: &[u64], part: usize) -> Result<Placed, Raised> {
+    let Some((_, rows_of)) = module.parts.get(part) else { return Err(assertion("")) };
+    match slot.load {
+        Load::Whole => exact(&slot.shape, shape, Placed::Whole),
+        Load::PerTensor => match shape {
+            [] | [1] => Ok(Placed::Whole),
+            _ => Err(assertion("")),
+        },
+        load => {
+            let (left, placed) = narrow(shape, 0, 0, rows(load, *rows_of))?;
+            let mut want = slot.shape.clone();
+            if let Some(w) = want.first_mut() {
+                *w = rows(load, *rows_of);
+            }
+            exact(&want, &left, placed)
+        }
+    }
+}
+
+/// `param[...].copy_(tensor)`: broadcasting, with torch's words when it cannot.
+fn copy(into: &[u64], from: &[u64]) -> Result<(), Raised> {
+    for back in 1..=from.len() {
+        let d = from[from.len() - back];
+        let Some(have) = into.len().checked_sub(back).map(|i| into[i]) else {
+            return Err(runtime(format!("output with shape {into:?} doesn't match the broadcast shape {from:?}")));
+        };
+        if d != have && d != 1 {
+            return Err(runtime(format!(
+                "The size of tensor a ({have}) must match the size of tensor b ({d}) at non-singleton dimension {}",
+                into.len() - back
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Into an embedding or a head (`VocabParallelEmbedding.weight_loader`).
+pub fn vocabulary(module: &Module, slot: &Slot, shape: &[u64]) -> Result<Placed, Raised> {
+    match slot.load {
+        Load::Whole | Load::PerTensor => exact(&slot.shape, shape, Placed::Whole),
+        load => {
+            let want = rows(load, module.rows);
+            if shape.first() != Some(&want) {
+                return Err(if shape.is_empty() {
+                    Raised { error_type: "IndexError".into(), text: "tuple index out of range".into() }
+                } else {
+                    assertion("")
+                });
+            }
+            let mut into = slot.shape.clone();
+            if let Some(d) = into.first_mut() {
+                *d = want;
+            }
+            copy(&into, shape)?;
+            Ok(Placed::Whole)
+        }
+    }
+}
+
+/// One expert's matrix into `[E, N, K]`: the half of it (`w1`, `w3`) or all (`w2`). A smaller tensor fills a corner
+/// (`_narrow_expert_data_for_padding` takes it for an unpadded one), a larger one raises.
+pub fn expert(slot: &Slot, shape: &[u64], half: bool) -> Result<Placed, Raised> {
+    let mut want: Vec<u64> = slot.shape.iter().skip(1).copied().collect();
+    if half && (want.len() > 1 || want.first() == Some(&2)) {
+        want[0] /= 2;
+    }
+    if want.iter().all(|d| *d == 1) && shape.iter().all(|d| *d == 1) {
+        return Ok(Placed::Whole);
+    }
+    let mut short = None;
+    if want.len() == shape.len() {
+        for (dim, (w, have)) in want.iter_mut().zip(shape).enumerate() {
+            if have < w {
+                short.get_or_insert(Placed::Short(dim, *have, *w));
+                *w = *have;
+            }
+        }
+    }
+    copy(&want, shape)?;
+    Ok(short.unwrap_or(Placed::Whole))
+}
+
+/// Whether a stored dtype keeps its meaning in a parameter's element type when vLLM copies it over.
+pub fn keeps_meaning(stored: Dtype, element: Element) -> bool {
+    use Dtype::{BF16, BOOL, C64, F8_E4M3, F8_E8M0, F16, F32, F64, I8, I32, I64, U8};
+    match element {
+        Element::Model | Element::F32 => matches!(stored, BF16 | F16 | F32 | F64),
+        Element::F8E4M3 => matches!(stored, F8_E4M3),
+        Element::I8 => matches!(stored, I8),
+        Element::U8 => matches!(stored, U8 | F8_E8M0),
+        Element::I32 => matches!(stored, I32) || !matches!(stored, BF16 | F16 | F32 | F64 | C64 | BOOL | I64 | U8 | I8),
+        Element::I64 => matches!(stored, I64 | I32),
+    }
+}

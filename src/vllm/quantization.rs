@@ -1,0 +1,126 @@
+//! Where vLLM finds the quantization config, and which method it makes of it (spec B.3, B.4).
+
+use super::Target;
+use super::method::Method;
+use super::method::compressed_tensors::CompressedTensors;
+use super::trace::{Effect, Event, Kind, Raised, Stage, Trace};
+use crate::checkpoint::Checkpoint;
+use crate::facts;
+use serde_json::Value;
+
+/// A quantization config and where it stands.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// File.
+    pub file: String,
+    /// JSON pointer in it.
+    pub pointer: String,
+    /// The dict.
+    pub value: Value,
+}
+
+/// The first place that vLLM looks at and that holds something (spec B.3).
+pub fn find(cp: &Checkpoint, raw: &Value) -> Option<Place> {
+    let here = |pointer: &str| {
+        raw.pointer(pointer).filter(|v| v.as_object().is_some_and(|o| !o.is_empty())).map(|v| Place {
+            file: "config.json".into(),
+            pointer: pointer.into(),
+            value: v.clone(),
+        })
+    };
+    if let Some(p) = here("/quantization_config") {
+        return Some(p);
+    }
+    if raw.get("quantization_config").is_none()
+        && let Some((file, part)) = cp.quant_files.iter().find(|f| f.0 == "hf_quant_config.json")
+        && let Some(json) = part.get()
+    {
+        return Some(Place { file: file.clone(), pointer: String::new(), value: json.value.clone() });
+    }
+    here("/text_config/quantization_config").or_else(|| here("/compression_config"))
+}
+
+fn push(trace: &mut Trace, kind: Kind, effect: Effect, place: &Place, pointer: &str, raised: Option<Raised>) {
+    let mut e = Event::new(Stage::Config, effect, kind);
+    e.file = Some(place.file.clone());
+    e.pointer = Some(format!("{}{pointer}", place.pointer));
+    e.error = raised;
+    trace.events.push(e);
+}
+
+fn value_error(text: String) -> Raised {
+    Raised { error_type: "ValidationError".into(), text }
+}
+
+/// The method in effect. Refusals and oddities go to the trace.
+pub fn method(target: &Target, place: Option<&Place>, trace: &mut Trace) -> Method {
+    let Some(place) = place else {
+        return match &target.quantization {
+            Some(q) => {
+                check_name(target, q, None, trace);
+                Method::Unknown(q.clone())
+            }
+            None => Method::None,
+        };
+    };
+    let named = place.value.get("quant_method").and_then(Value::as_str).unwrap_or_default().to_lowercase();
+    if named.is_empty() && place.value.get("producer").is_some() {
+        return Method::Unknown("modelopt".into());
+    }
+    if named.is_empty() {
+        push(trace, Kind::QuantMethodMissing, Effect::Keeps, place, "", None);
+        return Method::None;
+    }
+    let name = match named.as_str() {
+        "compressed_tensors" => "compressed-tensors".to_owned(),
+        n => n.to_owned(),
+    };
+    if let Some(q) = &target.quantization
+        && *q != name
+        && !(q == "gptq" && name == "auto_gptq" || q == "awq" && name == "auto_awq")
+    {
+        let text = format!(
+            "Quantization method specified in the model config ({name}) does not match the quantization method specified in the \
+             `quantization` argument ({q})."
+        );
+        push(trace, Kind::ArgumentRefused, Effect::Refuses, place, "/quant_method", Some(value_error(text)));
+        return Method::Unknown(name);
+    }
+    if !check_name(target, &name, Some(place), trace) {
+        return Method::Unknown(name);
+    }
+    if name != "compressed-tensors" {
+        return Method::Unknown(name);
+    }
+    match CompressedTensors::parse(&place.value) {
+        Ok(ct) => Method::CompressedTensors(Box::new(ct)),
+        Err((pointer, raised)) => {
+            push(trace, Kind::QuantConfigRejected, Effect::Refuses, place, &pointer, Some(raised));
+            Method::Unknown(name)
+        }
+    }
+}
+
+/// Whether vLLM knows a method by this name, after the overrides have renamed it.
+fn check_name(target: &Target, name: &str, place: Option<&Place>, trace: &mut Trace) -> bool {
+    let Some(registry) = facts::registry(&target.vllm) else { return true };
+    let known = &registry.quant_methods;
+    // Names that another class answers for (`override_quantization_method`).
+    if known.is_empty()
+        || known.iter().any(|k| k == name)
+        || matches!(name, "auto-round" | "autoround" | "intel/auto-round")
+    {
+        return true;
+    }
+    let list = known.iter().map(|k| format!("'{k}'")).collect::<Vec<_>>().join(", ");
+    let raised = value_error(format!("Unknown quantization method: {name}. Must be one of [{list}]."));
+    match place {
+        Some(p) => push(trace, Kind::QuantMethodUnknown, Effect::Refuses, p, "/quant_method", Some(raised)),
+        None => {
+            let mut e = Event::new(Stage::Config, Effect::Refuses, Kind::ArgumentRefused);
+            e.error = Some(raised);
+            trace.events.push(e);
+        }
+    }
+    false
+}

@@ -1,0 +1,322 @@
+//! Streaming the tensors: mapper chain, traversal, loaders (`AutoWeightsLoader`, fused linears, experts), spec E.
+
+mod homeless;
+
+use super::mapper::{Mapped, Shard};
+use super::method::Element;
+use super::place::{self, Placed};
+use super::trace::{Effect, Event, Kind, Raised, Stage, Trace};
+use super::tree::{Loader, Module, Quant, Tree, join};
+use super::{experts, keyed, words};
+use crate::checkpoint::Dtype;
+use crate::facts::NodeKind;
+use homeless::{ignorable, value_error};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::rc::Rc;
+
+/// A tensor on its way in. Shape and dtype are missing when only names are known.
+#[derive(Debug, Clone, Copy)]
+pub struct Stored<'a> {
+    /// Name in the file.
+    pub name: &'a str,
+    /// Shard.
+    pub file: &'a str,
+    /// Element type.
+    pub dtype: Option<Dtype>,
+    /// Dimensions.
+    pub shape: Option<&'a [u64]>,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// The stream: a tree that fills, a trace that grows.
+pub struct Stream<'a> {
+    /// The model.
+    pub tree: &'a mut Tree,
+    /// Events.
+    pub trace: &'a mut Trace,
+    /// Renames an HF module name to the vLLM one, for the entries to suggest.
+    pub rename: &'a dyn Fn(&str) -> String,
+    /// Packed parts of a fused component (for the entries to suggest).
+    pub quantized: bool,
+    /// Tensors that landed in a parameter.
+    pub placed: usize,
+    aliases: FxHashMap<String, String>,
+    /// Skipped aliases: name → canonical, with the loader root's class.
+    pub skipped: Vec<(String, String, String)>,
+    told: FxHashSet<String>,
+    full_text_given: bool,
+}
+
+impl<'a> Stream<'a> {
+    /// A stream into a fresh tree.
+    pub fn new(tree: &'a mut Tree, trace: &'a mut Trace, rename: &'a dyn Fn(&str) -> String, quantized: bool) -> Self {
+        let aliases = tree.aliases.iter().cloned().collect();
+        Stream {
+            tree,
+            trace,
+            rename,
+            quantized,
+            placed: 0,
+            aliases,
+            skipped: Vec::new(),
+            told: FxHashSet::default(),
+            full_text_given: false,
+        }
+    }
+
+    /// One tensor, from the root.
+    pub fn tensor(&mut self, t: &Stored) {
+        if self.tree.modules.is_empty() {
+            return;
+        }
+        self.load(0, t.name, None, t);
+    }
+
+    /// `load_weights` of a module that has one.
+    fn load(&mut self, at: usize, name: &str, shard: Option<&Shard>, t: &Stored) {
+        let Some(loader) = self.tree.modules[at].loader.clone() else {
+            return self.walk(at, at, name, shard, t, None);
+        };
+        match loader.as_ref() {
+            Loader::Unknown(kind) => {
+                if self.told.insert(kind.clone()) {
+                    let mut e = Event::new(Stage::Load, Effect::Keeps, Kind::Unknown);
+                    e.detail = format!(
+                        "{} loads its tensors in a way of its own ({kind}) that is not simulated yet",
+                        self.tree.modules[at].cls
+                    );
+                    self.trace.events.push(e);
+                }
+                // Whatever it does, what lies below is not ours to call unwritten.
+                self.fill_below(at);
+            }
+            Loader::Keyed(tables) => keyed::load(self, at, name, tables, t),
+            Loader::Auto { mapper, .. } => match mapper.map(name) {
+                Mapped::Dropped(by) => self.dropped(at, &by, t),
+                Mapped::Kept(mapped, shards) => {
+                    if self.alias(at, &mapped) {
+                        return;
+                    }
+                    if shards.is_empty() {
+                        self.walk(at, at, &mapped, shard, t, Some(&loader));
+                    }
+                    for s in &shards {
+                        self.walk(at, at, &mapped, Some(s), t, Some(&loader));
+                    }
+                }
+            },
+        }
+    }
+
+    fn alias(&mut self, root: usize, name: &str) -> bool {
+        if self.aliases.is_empty() {
+            return false;
+        }
+        let m = &self.tree.modules[root];
+        let Some(canonical) = self.aliases.get(&join(&m.path, name)) else { return false };
+        let relative = canonical.strip_prefix(&format!("{}.", m.path)).unwrap_or(canonical).to_owned();
+        if !self.skipped.iter().any(|s| s.0 == name) {
+            let cls = m.cls.to_string();
+            self.skipped.push((name.to_owned(), relative, cls));
+        }
+        true
+    }
+
+    /// Component by component from `at`; `root` is the innermost loader's module.
+    fn walk(
+        &mut self,
+        root: usize,
+        start: usize,
+        name: &str,
+        shard: Option<&Shard>,
+        t: &Stored,
+        loader: Option<&Rc<Loader>>,
+    ) {
+        let mut at = start;
+        let mut rest = name;
+        loop {
+            let (first, tail) = rest.split_once('.').unwrap_or((rest, ""));
+            if let Some(child) = self.tree.modules[at].child(first) {
+                let m = &self.tree.modules[child];
+                if m.kind == NodeKind::Placeholder {
+                    return self.swallowed(child, t);
+                }
+                if m.quant == Quant::Refused {
+                    return;
+                }
+                if m.loader.is_some() && child != root {
+                    return self.load(child, tail, shard, t);
+                }
+                if m.kind.is_fused() {
+                    return self.fused(child, tail, shard, t);
+                }
+                if m.kind == NodeKind::Experts {
+                    return experts::load(self, child, tail, t);
+                }
+                at = child;
+                rest = tail;
+                continue;
+            }
+            let slot = self.tree.modules[at].slots.iter().position(|s| s.name == first);
+            let Some(slot) = slot else { return self.homeless(root, at, name, rest, t, loader) };
+            if !tail.is_empty() {
+                if ignorable(loader, name) {
+                    return;
+                }
+                let base = &name[..name.len() - tail.len() - 1];
+                let raised =
+                    value_error(format!("Attempted to load nested weight '{name}' into a single parameter '{base}'"));
+                return self.refuse(Kind::NoHome, at, raised, t, "a name below a parameter");
+            }
+            return self.plain(at, slot, t);
+        }
+    }
+
+    /// Into a module that is not fused.
+    pub(super) fn plain(&mut self, at: usize, slot: usize, t: &Stored) {
+        let m = &self.tree.modules[at];
+        let s = &m.slots[slot];
+        let result = match t.shape {
+            None => Ok(Placed::Whole),
+            Some(shape) => match m.kind {
+                NodeKind::Embedding | NodeKind::LmHead => place::vocabulary(m, s, shape),
+                k if k.is_linear() => place::linear(k, s, shape),
+                _ => place::default(&s.shape, shape),
+            },
+        };
+        self.finish(at, slot, result, t, true);
+    }
+
+    /// `load_weights` of a fused linear.
+    pub(super) fn fused(&mut self, at: usize, name: &str, shard: Option<&Shard>, t: &Stored) {
+        let m = &self.tree.modules[at];
+        let Some(slot) = m.slots.iter().position(|s| s.name == name) else {
+            let text = if m.nones.contains(&name) {
+                if name == "bias" {
+                    return;
+                }
+                "'NoneType' object has no attribute 'weight_loader'".to_owned()
+            } else if let Some((sub, _)) = name.rsplit_once('.') {
+                let first = sub.split('.').next().unwrap_or(sub);
+                format!("{} has no attribute `{first}`", m.cls)
+            } else {
+                format!("'{}' object has no attribute 'data'", m.cls)
+            };
+            let raised = Raised { error_type: "AttributeError".into(), text };
+            return self.without_parameter(at, name, raised, t);
+        };
+        let Some(shape) = t.shape else {
+            let s = &mut self.tree.modules[at].slots[slot];
+            match shard {
+                Some(Shard::Part(p)) if s.parts > 1 => s.mark(usize::from(*p)),
+                _ => s.mark_all(),
+            }
+            self.placed += 1;
+            return;
+        };
+        let mut s = self.tree.modules[at].slots[slot].clone();
+        let result = place::fused(&self.tree.modules[at], &mut s, shape, shard);
+        self.tree.modules[at].slots[slot] = s;
+        self.finish(at, slot, result, t, false);
+    }
+
+    /// Books what placing did.
+    pub(super) fn finish(&mut self, at: usize, slot: usize, result: Result<Placed, Raised>, t: &Stored, mark: bool) {
+        let scheme = matches!(self.tree.modules[at].quant, Quant::Scheme(_));
+        match result {
+            Err(raised) => {
+                let kind = if scheme { Kind::SchemeMisfit } else { Kind::ShapeMismatch };
+                let detail = self.shapes(at, slot, t);
+                self.refuse(kind, at, raised, t, &detail);
+            }
+            Ok(placed) => {
+                self.placed += 1;
+                let detail = (placed != Placed::Whole).then(|| self.shapes(at, slot, t));
+                let m = &mut self.tree.modules[at];
+                let s = &mut m.slots[slot];
+                if mark {
+                    s.mark_all();
+                }
+                let (element, name) = (s.element, s.name.clone());
+                if let (Placed::Short(dim, had, want), Some(detail)) = (&placed, &detail) {
+                    let mut e = self.event(Kind::HalfWritten, Effect::Damages, at, t);
+                    e.detail = format!("{detail}; it fills {had} of {want} along dimension {dim}");
+                    self.trace.events.push(e);
+                }
+                if let (Placed::Cut(dim, took, had), Some(detail)) = (&placed, detail) {
+                    let mut e = self.event(Kind::Cut, Effect::Damages, at, t);
+                    e.detail = format!("{detail}; vLLM takes the first {took} of {had} along dimension {dim}");
+                    self.trace.events.push(e);
+                }
+                let Some(dtype) = t.dtype else { return };
+                if place::keeps_meaning(dtype, element) {
+                    return;
+                }
+                let plain_for_8bit = scheme
+                    && name == "weight"
+                    && matches!(element, Element::F8E4M3 | Element::I8)
+                    && matches!(dtype, Dtype::BF16 | Dtype::F16 | Dtype::F32);
+                let mut e =
+                    self.event(if plain_for_8bit { Kind::UnlistedLinear } else { Kind::Cast }, Effect::Damages, at, t);
+                e.detail = if plain_for_8bit { self.entries(at, t) } else { format!("{dtype:?} into {element:?}") };
+                self.tree.modules[at].blamed = true;
+                self.trace.events.push(e);
+            }
+        }
+    }
+
+    fn shapes(&self, at: usize, slot: usize, t: &Stored) -> String {
+        let s = &self.tree.modules[at].slots[slot];
+        format!("stored {:?}, parameter {:?}", t.shape.unwrap_or(&[]), s.shape)
+    }
+
+    fn swallowed(&mut self, at: usize, t: &Stored) {
+        let mut e = self.event(Kind::TowerLeftover, Effect::Keeps, at, t);
+        e.detail = "disabled".into();
+        self.trace.events.push(e);
+    }
+
+    pub(super) fn dropped(&mut self, at: usize, by: &str, t: &Stored) {
+        let tower = words::is_tower_name(t.name);
+        let harmless = by.starts_with("rotary") || by == ".g_idx";
+        let mut e = self.event(if tower { Kind::TowerLeftover } else { Kind::Dropped }, Effect::Keeps, at, t);
+        e.detail = if tower {
+            "no tower".into()
+        } else if harmless {
+            "unused".into()
+        } else {
+            by.to_owned()
+        };
+        self.trace.events.push(e);
+    }
+
+    pub(super) fn event(&self, kind: Kind, effect: Effect, at: usize, t: &Stored) -> Event {
+        let mut e = Event::new(Stage::Load, effect, kind);
+        let m: &Module = &self.tree.modules[at];
+        e.file = Some(t.file.to_owned());
+        e.tensor = Some(t.name.to_owned());
+        e.module = Some(m.path.clone());
+        e.bytes = t.bytes;
+        e
+    }
+
+    pub(super) fn refuse(&mut self, kind: Kind, at: usize, raised: Raised, t: &Stored, detail: &str) {
+        let mut e = self.event(kind, Effect::Refuses, at, t);
+        e.error = Some(raised);
+        e.detail = detail.to_owned();
+        self.tree.modules[at].blamed = true;
+        self.trace.events.push(e);
+    }
+
+    fn fill_below(&mut self, at: usize) {
+        let mut stack = vec![at];
+        while let Some(i) = stack.pop() {
+            if self.tree.modules[i].blamed {
+                continue;
+            }
+            self.tree.modules[i].blamed = true;
+            stack.extend(self.tree.modules[i].children.iter().map(|c| c.1));
+        }
+    }
+}

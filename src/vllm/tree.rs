@@ -1,0 +1,275 @@
+//! The module tree of a class for one config: what vLLM constructs, and which parameters every module has.
+
+use super::mapper::Mapper;
+use super::method::{Element, Load};
+use crate::facts::{self, NodeKind, Scope};
+use serde_json::Value;
+use std::rc::Rc;
+
+/// What became of a module when it was offered to the quantization method.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Quant {
+    /// Built without a quantization config.
+    #[default]
+    NotOffered,
+    /// Offered, and built plain; the index of the ignore entry that matched.
+    Plain(Option<usize>),
+    /// Built by this scheme.
+    Scheme(String),
+    /// vLLM raised here.
+    Refused,
+}
+
+/// One parameter or persistent buffer.
+#[derive(Debug, Clone)]
+pub struct Slot {
+    /// Attribute name.
+    pub name: String,
+    /// Full shape (embeddings: padded rows).
+    pub shape: Vec<u64>,
+    /// Element type.
+    pub element: Element,
+    /// How tensors are put into it.
+    pub load: Load,
+    /// A persistent buffer.
+    pub buffer: bool,
+    /// vLLM never reads it, or has a good default.
+    pub optional: bool,
+    /// Written parts, one bit each.
+    pub written: Vec<u64>,
+    /// Number of parts.
+    pub parts: usize,
+}
+
+impl Slot {
+    /// Nothing written yet.
+    pub(super) fn new(name: &str, shape: Vec<u64>, element: Element, load: Load, parts: usize) -> Slot {
+        let parts = parts.max(1);
+        Slot {
+            name: name.to_owned(),
+            shape,
+            element,
+            load,
+            buffer: false,
+            optional: false,
+            written: vec![0; parts.div_ceil(64)],
+            parts,
+        }
+    }
+
+    /// Mark a part as written.
+    pub fn mark(&mut self, part: usize) {
+        if let Some(w) = self.written.get_mut(part / 64) {
+            *w |= 1 << (part % 64);
+        }
+    }
+
+    /// Mark all parts.
+    pub fn mark_all(&mut self) {
+        (0..self.parts).for_each(|p| self.mark(p));
+    }
+
+    /// Whether a part is written.
+    pub fn has(&self, part: usize) -> bool {
+        self.written.get(part / 64).is_some_and(|w| w >> (part % 64) & 1 == 1)
+    }
+
+    /// How many parts are written.
+    pub fn count(&self) -> usize {
+        self.written.iter().map(|w| w.count_ones() as usize).sum()
+    }
+}
+
+/// How a module loads the names below it.
+#[derive(Debug)]
+pub enum Loader {
+    /// `AutoWeightsLoader`.
+    Auto {
+        /// With the loader's own rules added.
+        mapper: Mapper,
+        /// Ignorable prefixes of unexpected names.
+        ignore_prefixes: Vec<String>,
+        /// Ignorable suffixes of unexpected names.
+        ignore_suffixes: Vec<String>,
+    },
+    /// A hand-written loop over `dict(named_parameters())`, with `KeyError` for what is not there.
+    Keyed(Keyed),
+    /// A hand-written loop that has no Rust twin.
+    Unknown(String),
+}
+
+impl Loader {
+    /// From the facts; `quantized` says whether the model has a quantization config.
+    pub(super) fn read(l: &facts::Loader, scope: &Scope, quantized: bool) -> Loader {
+        if l.kind == "keyed" {
+            let skip = l.skip_layers.as_ref().map(|(a, n)| (a.size(scope).unwrap_or(0), n.size(scope).unwrap_or(0)));
+            let (first, n) = skip.unwrap_or((0, 0));
+            let shard = |v: &Value| {
+                v.as_u64().and_then(|n| u16::try_from(n).ok()).or_else(|| v.as_str().and_then(facts::facts_shard))
+            };
+            return Loader::Keyed(Keyed {
+                stacked: l.stacked.iter().filter_map(|(p, w, s)| Some((p.clone(), w.clone(), shard(s)?))).collect(),
+                optional: l.optional.clone(),
+                skip_layers: (first, first.saturating_add(n)),
+            });
+        }
+        if l.kind != "auto" {
+            return Loader::Unknown(l.kind.clone());
+        }
+        let quantized = l.quant_aware && quantized;
+        let mut ignore_suffixes = l.ignore_suffixes.clone();
+        ignore_suffixes.push(".bias".into());
+        if quantized {
+            ignore_suffixes.extend(
+                [".q_scale", ".k_scale", ".v_scale", ".q_zero_point", ".k_zero_point", ".v_zero_point"]
+                    .map(String::from),
+            );
+        }
+        Loader::Auto {
+            mapper: Mapper::new(l.mapper.as_ref(), scope).with_loader_rules(quantized),
+            ignore_prefixes: l
+                .ignore_prefixes
+                .iter()
+                .chain(l.ignore_prefixes_if.iter().filter(|(w, _)| w.truth(scope)).flat_map(|(_, p)| p))
+                .cloned()
+                .collect(),
+            ignore_suffixes,
+        }
+    }
+}
+
+/// Tables of a hand-written loop (`DeepseekV2Model.load_weights` and relatives; spec E.6).
+#[derive(Debug, Default)]
+pub struct Keyed {
+    /// Parameter, name in the checkpoint, shard.
+    pub stacked: Vec<(String, String, u16)>,
+    /// Parameters that fall back to the plain name.
+    pub optional: Vec<String>,
+    /// Layers from the first to before the second index belong to a drafter.
+    pub skip_layers: (u64, u64),
+}
+
+/// One module.
+#[derive(Debug, Default)]
+pub struct Module {
+    /// Full vLLM path, empty at the root.
+    pub path: String,
+    /// Python class.
+    pub cls: Rc<str>,
+    /// Kind.
+    pub kind: NodeKind,
+    /// Parent index (the root is its own parent).
+    pub parent: usize,
+    /// Children by name, in registration order; a second name of a module points to the same index.
+    pub children: Vec<(String, usize)>,
+    /// A `ModuleList`: child `i` is element `i`.
+    pub list: bool,
+    /// Parameters and buffers.
+    pub slots: Vec<Slot>,
+    /// Attributes registered as `None`.
+    pub nones: Vec<&'static str>,
+    /// `load_weights` of its own.
+    pub loader: Option<Rc<Loader>>,
+    /// What the quantization method made of it.
+    pub quant: Quant,
+    /// Prefix under which it was offered.
+    pub prefix: String,
+    /// Fused parts: checkpoint name and rows.
+    pub parts: Vec<(String, u64)>,
+    /// Experts: number, and checkpoint names of gate, down, up.
+    pub experts: u64,
+    /// See `experts`.
+    pub expert_names: [String; 3],
+    /// Vocabulary rows before padding.
+    pub rows: u64,
+    /// Events have already said what is wrong here: what stays unwritten below follows from that.
+    pub blamed: bool,
+}
+
+impl Module {
+    /// Index of a child by name.
+    pub fn child(&self, name: &str) -> Option<usize> {
+        if self.list {
+            // Elements are named 0, 1, 2 …; `01` is not a name.
+            let i: usize = name.parse().ok()?;
+            return self.children.get(i).filter(|(n, _)| n == name).map(|(_, m)| *m);
+        }
+        self.children.iter().find(|(n, _)| n == name).map(|(_, m)| *m)
+    }
+
+    /// Its parameters' names, for messages.
+    pub fn slot_names(&self) -> String {
+        self.slots.iter().map(|s| s.name.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Full name of one of its slots.
+    pub fn slot_path(&self, slot: &Slot) -> String {
+        if self.kind == NodeKind::Experts {
+            // The container (`MoERunner`) holds its parameters in a child of this name.
+            return format!("{}.routed_experts.{}", self.path, slot.name);
+        }
+        join(&self.path, &slot.name)
+    }
+}
+
+/// `a.b`, or `b` at the root.
+pub fn join(prefix: &str, name: &str) -> String {
+    match (prefix, name) {
+        ("", n) => n.to_owned(),
+        (p, "") => p.to_owned(),
+        (p, n) => format!("{p}.{n}"),
+    }
+}
+
+/// The constructed model.
+#[derive(Debug, Default)]
+pub struct Tree {
+    /// Modules; the root is 0.
+    pub modules: Vec<Module>,
+    /// Parameters that share another one's storage: alias path → module and slot name it aliases (tied heads).
+    pub aliases: Vec<(String, String)>,
+    /// Module index of a tied head, when there is one.
+    pub tied_head: Option<usize>,
+    /// Module indices of every head and of the embedding it would tie to.
+    pub heads: Vec<(usize, usize)>,
+    /// Why the tree is not to be trusted.
+    pub unknown: Vec<String>,
+}
+
+impl Tree {
+    /// A module by full path.
+    pub fn find(&self, path: &str) -> Option<usize> {
+        if self.modules.is_empty() { None } else { self.find_below(0, path) }
+    }
+
+    /// A module by path relative to another.
+    pub fn find_below(&self, top: usize, path: &str) -> Option<usize> {
+        let mut at = top;
+        for part in path.split('.').filter(|p| !p.is_empty()) {
+            at = self.modules[at].child(part)?;
+        }
+        Some(at)
+    }
+
+    /// Names of all parameters below a module, as `named_parameters` gives them, relative to `base`, sorted.
+    pub fn parameters(&self, at: usize, base: &str) -> Vec<String> {
+        let mut out = Vec::new();
+        let mut stack = vec![at];
+        let mut seen = rustc_hash::FxHashSet::default();
+        while let Some(i) = stack.pop() {
+            if !seen.insert(i) {
+                continue;
+            }
+            let m = &self.modules[i];
+            for s in m.slots.iter().filter(|s| !s.buffer) {
+                let full = m.slot_path(s);
+                out.push(
+                    full.strip_prefix(base).map_or(full.as_str(), |r| r.strip_prefix('.').unwrap_or(r)).to_owned(),
+                );
+            }
+            stack.extend(m.children.iter().map(|c| c.1));
+        }
+        out.sort_unstable();
+        out
+    }
+}

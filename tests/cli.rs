@@ -1,0 +1,209 @@
+//! The program from outside: exit codes, streams, formats.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests")]
+
+#[path = "support/case.rs"]
+#[allow(dead_code, reason = "shared between test binaries")]
+mod case;
+#[path = "support/schema.rs"]
+mod schema;
+
+use serde_json::Value;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+struct Ran {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+fn command(args: &[&str]) -> Command {
+    let mut c = Command::new(env!("CARGO_BIN_EXE_ckpt-lint"));
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI", "GITHUB_ACTIONS", "COLUMNS"] {
+        c.env_remove(name);
+    }
+    c.current_dir(env!("CARGO_MANIFEST_DIR")).args(args);
+    c
+}
+
+fn ran(args: &[&str]) -> Ran {
+    let o = command(args).output().unwrap();
+    let text = |b: Vec<u8>| String::from_utf8(b).unwrap();
+    Ran { code: o.status.code().unwrap(), out: text(o.stdout), err: text(o.stderr) }
+}
+
+const BROKEN: &str = "examples/unlisted-linear/broken";
+const MENDED: &str = "examples/unlisted-linear/mended";
+
+fn made(id: &str) -> (tempfile::TempDir, String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/conformance/cases/{id}.json"));
+    let dir = tempfile::tempdir().unwrap();
+    case::read(&path).materialize(dir.path());
+    let text = dir.path().display().to_string();
+    (dir, text)
+}
+
+#[test]
+fn exit_codes() {
+    assert_eq!(ran(&[MENDED]).code, 0);
+    assert_eq!(ran(&[BROKEN]).code, 1);
+    assert_eq!(ran(&["check", BROKEN, "--fail-on", "never"]).code, 0);
+    assert_eq!(ran(&[BROKEN, "--ignore", "quant"]).code, 0);
+    assert_eq!(ran(&[BROKEN, "--format", "json"]).code, 1, "no format changes the exit code");
+    for bad in [
+        &["nowhere/at/all"][..],
+        &["src"],
+        &[],
+        &[BROKEN, "--vllm", "0.1"],
+        &[BROKEN, "--select", "quant-unlisted-linaer"],
+        &[BROKEN, "--format", "text", "--format", "json"],
+        &[BROKEN, "--format", "json=no/such/folder/x.json"],
+        &[BROKEN, "--no-such-flag"],
+    ] {
+        let r = ran(bad);
+        assert_eq!(r.code, 2, "{bad:?}");
+        assert!(!r.err.is_empty(), "{bad:?} says why");
+    }
+}
+
+#[test]
+fn pasting_the_help_mends_it() {
+    let r = ran(&[BROKEN, "--format", "json"]);
+    let report: Value = serde_json::from_str(&r.out).unwrap();
+    let fix = &report["checkpoints"][0]["findings"][0]["fix"];
+    assert_eq!(fix["action"], "append");
+    let dir = tempfile::tempdir().unwrap();
+    for file in ["config.json", "model.safetensors"] {
+        fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join(BROKEN).join(file), dir.path().join(file)).unwrap();
+    }
+    let config = dir.path().join("config.json");
+    let mut value: Value = serde_json::from_slice(&fs::read(&config).unwrap()).unwrap();
+    let list = value.pointer_mut(fix["pointer"].as_str().unwrap()).unwrap().as_array_mut().unwrap();
+    list.extend(fix["entries"].as_array().unwrap().iter().cloned());
+    fs::write(&config, value.to_string()).unwrap();
+    let r = ran(&[&dir.path().display().to_string()]);
+    assert_eq!(r.code, 0, "{}", r.out);
+    assert!(r.out.trim_end().ends_with("vLLM 0.32 would load this checkpoint"), "{}", r.out);
+}
+
+#[test]
+fn json_has_the_documented_shape() {
+    let text = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/report.schema.json")).unwrap();
+    let schema: Value = serde_json::from_slice(&text).unwrap();
+    let (_a, one) = made("llama-igsyn-ghost");
+    let (_b, two) = made("gemma4uni-untied-nohead");
+    let (_c, three) = made("llama-qc-nomethod");
+    let r = ran(&[BROKEN, MENDED, &one, &two, &three, "--format", "json"]);
+    let report: Value = serde_json::from_str(&r.out).unwrap();
+    schema::check(&schema, &schema, &report, "");
+    assert_eq!(report["version"], 1);
+    let classes: Vec<_> = report["checkpoints"].as_array().unwrap().iter().map(|c| &c["verdict"]["class"]).collect();
+    assert_eq!(classes, ["refuses", "loads", "loads", "damages", "refuses"]);
+    let finding = &report["checkpoints"][0]["findings"][0];
+    assert_eq!(finding["vllm_message"]["text"], report["checkpoints"][0]["verdict"]["message"]);
+    assert_eq!(finding["position"]["file"], "config.json");
+}
+
+#[test]
+fn errors_of_the_run_are_in_the_json_too() {
+    let r = ran(&["nowhere/at/all", "--format", "json"]);
+    let report: Value = serde_json::from_str(&r.out).unwrap();
+    assert!(report["errors"][0]["message"].as_str().unwrap().contains("nowhere/at/all"));
+    assert!(r.err.starts_with("ckpt-lint: "));
+}
+
+#[test]
+fn several_formats_in_one_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let file: PathBuf = dir.path().join("report.json");
+    let r = ran(&[BROKEN, "--format", "text", "--format", &format!("json={}", file.display())]);
+    assert!(r.out.contains("would refuse"));
+    let report: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    assert_eq!(report["checkpoints"][0]["path"], BROKEN);
+}
+
+#[test]
+fn same_bytes_in_same_report_out() {
+    for format in ["text", "json"] {
+        let args = ["examples", "--format", format];
+        assert_eq!(ran(&args).out, ran(&args).out);
+    }
+    assert!(ran(&[BROKEN, "-v"]).out.contains(" ms"), "-v says how long it took, and nothing else does");
+    assert!(!ran(&[BROKEN]).out.contains(" ms"));
+}
+
+#[test]
+fn a_tree_of_many_ends_with_one_line() {
+    let out = ran(&["examples"]).out;
+    assert!(out.trim_end().ends_with("2 checkpoints: 1 refused, 1 loads · 1 error"), "{out}");
+}
+
+#[test]
+fn colour_only_where_it_is_wanted() {
+    let esc = '\u{1b}';
+    assert!(!ran(&[BROKEN]).out.contains(esc));
+    assert!(ran(&[BROKEN, "--color", "always"]).out.contains(esc));
+    assert!(!ran(&[BROKEN, "--color", "never"]).out.contains(esc));
+    let forced = command(&[BROKEN]).env("CLICOLOR_FORCE", "1").output().unwrap();
+    assert!(forced.stdout.contains(&0x1b));
+    let both = command(&[BROKEN]).env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1").output().unwrap();
+    assert!(!both.stdout.contains(&0x1b));
+}
+
+#[test]
+fn names_of_strangers_cannot_steer_the_terminal() {
+    let (dir, path) = made("llama-extra-top");
+    let shard = dir.path().join("model.safetensors");
+    let bytes = fs::read(&shard).unwrap();
+    let text = String::from_utf8_lossy(&bytes[8..]).replace("optimizer.step", "opt\\u001b[2Jstep");
+    let end = text.rfind("}}").unwrap() + 2;
+    let mut out = (end as u64).to_le_bytes().to_vec();
+    out.extend_from_slice(&text.as_bytes()[..end]);
+    let data = bytes.len() - 8 - usize::try_from(u64::from_le_bytes(bytes[..8].try_into().unwrap())).unwrap();
+    out.resize(out.len() + data, 0);
+    fs::write(&shard, out).unwrap();
+    let r = ran(&[&path]);
+    assert!(r.out.contains("[2Jstep") && !r.out.contains('\u{1b}'), "{}", r.out);
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let mut child =
+        command(&["rules", "--format", "json"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let mut err = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert!(err.is_empty(), "{err}");
+}
+
+#[test]
+fn rules_and_pages() {
+    let list = ran(&["rules"]).out;
+    assert!(list.contains("quant-unlisted-linear"));
+    let json: Value = serde_json::from_str(&ran(&["rules", "--format", "json"]).out).unwrap();
+    assert_eq!(json.as_array().unwrap().len(), list.lines().count());
+    assert!(ran(&["explain", "quant-unlisted-linear"]).out.starts_with("# quant-unlisted-linear"));
+    let r = ran(&["explain", "unlisted-linear"]);
+    assert_eq!(r.code, 2);
+    assert!(r.err.contains("did you mean `quant-unlisted-linear`?"), "{}", r.err);
+}
+
+#[test]
+fn missing_weights_are_a_note_until_they_are_required() {
+    let (_dir, path) = made("llama-files-lfs-all");
+    assert_eq!(ran(&[&path, "--fail-on", "warning"]).code, 0);
+    assert_eq!(ran(&[&path, "--fail-on", "note"]).code, 1);
+    assert_eq!(ran(&[&path, "--require-weights"]).code, 1);
+    assert!(!ran(&[&path, "-q"]).out.contains("files-weights-absent"), "-q hides notes");
+}
+
+#[test]
+fn what_changes_the_verdict() {
+    let (_dir, path) = made("llama-files-consolidated-sub");
+    assert_eq!(ran(&[&path]).code, 1);
+    assert_eq!(ran(&[&path, "--load-format", "hf"]).code, 0);
+}
