@@ -31,8 +31,14 @@ fn compare(bytes: &[u8]) -> ShardState {
             let unique: std::collections::HashSet<_> = header.metadata.iter().map(|(k, _)| k).collect();
             assert_eq!(unique.len(), count, "{shown}");
         }
-        (ShardState::Broken(defects, _), Err(e)) => {
+        (ShardState::Broken(defects, header), Err(e)) => {
             assert!(!defects.is_empty());
+            // Of tensors with equal offsets, the crate blames the one that its hash map happens to give first.
+            let mut spans: Vec<_> = header.tensors.iter().map(|t| t.span).collect();
+            spans.sort();
+            if spans.windows(2).any(|w| w[0] == w[1]) {
+                return state;
+            }
             let said: Vec<_> = defects.iter().filter_map(|d| d.said.as_deref()).collect();
             assert_eq!(said, [e.to_string()], "{shown}");
         }
