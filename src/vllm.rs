@@ -163,9 +163,14 @@ impl Plan {
             e.detail = why;
             self.trace.events.push(e);
         }
+        hints::broken_patterns(&method, place.as_ref(), &mut self.trace);
         hints::dead_entries(&method, place.as_ref(), &tree, &mut self.trace);
 
-        let selection = files::select(cp, target, &mut self.trace);
+        if self.trace.of(Kind::TowerConfigMissing).next().is_some() {
+            // Nothing is built, so nothing can be said of where tensors would land.
+            return Ok(());
+        }
+        let mut selection = files::select(cp, target, &mut self.trace);
         if selection.pickles {
             return Err(unknown("the weights are pickles (.bin, .pt), which are not read"));
         }
@@ -177,8 +182,8 @@ impl Plan {
         .rename_only();
         let rename = |name: &str| outer.rename(name);
         let mut stream = Stream::new(&mut tree, &mut self.trace, &rename, method.is_some());
-        for i in &selection.shards {
-            let shard = &cp.shards[*i];
+        for i in selection.shards.clone() {
+            let shard = &cp.shards[i];
             let (header, broken) = match &shard.state {
                 ShardState::Good(h) => (h, false),
                 ShardState::Broken(defects, h) => {
@@ -196,6 +201,8 @@ impl Plan {
                     (h, true)
                 }
                 ShardState::Pointer { size } => {
+                    let map = cp.index.get().and_then(|i| i.weight_map.as_ref());
+                    selection.names.extend(map.into_iter().flatten().filter(|n| n.1 == shard.file).cloned());
                     let mut e = Event::new(Stage::Load, Effect::Refuses, Kind::PointerAmongShards);
                     e.file = Some(shard.file.clone());
                     e.bytes = *size;
@@ -266,7 +273,7 @@ fn unknown(detail: &str) -> Box<Event> {
 }
 
 fn draft(architecture: &str) -> Box<Event> {
-    let mut e = Event::new(Stage::Config, Effect::Keeps, Kind::Unknown);
+    let mut e = Event::new(Stage::Config, Effect::Keeps, Kind::DraftModel);
     e.pointer = Some("/architectures".into());
     e.detail = format!(
         "{architecture} is a draft model for speculative decoding: vLLM takes it with `--speculative-config`, next to its target"

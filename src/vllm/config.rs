@@ -51,7 +51,6 @@ fn unknown(detail: String) -> Event {
 
 /// Resolve a `config.json` value; the error is the event that ends the load there.
 pub fn resolve(version: &str, raw: &Value) -> Result<Resolved, Box<Event>> {
-    let names = facts::names(version);
     let model_type = match raw.get("model_type") {
         Some(Value::String(s)) => s.as_str(),
         _ => {
@@ -60,7 +59,7 @@ pub fn resolve(version: &str, raw: &Value) -> Result<Resolved, Box<Event>> {
         }
     };
     let Some(program) = facts::config(version, model_type) else {
-        if names.as_ref().is_none_or(|n| n.model_types.iter().any(|t| t == model_type)) {
+        if facts::names(version).is_none_or(|n| n.model_types.iter().any(|t| t == model_type)) {
             return Err(Box::new(unknown(format!("no facts yet for the config class of model type `{model_type}`"))));
         }
         if raw.get("auto_map").is_some() {

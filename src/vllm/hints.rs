@@ -21,7 +21,8 @@ pub fn dead_entries(method: &Method, place: Option<&Place>, tree: &Tree, trace: 
         if m.quant == Quant::NotOffered && !m.kind.is_linear() {
             continue;
         }
-        let name = if m.prefix.is_empty() { m.path.as_str() } else { m.prefix.as_str() };
+        // Some classes offer their embedding under no name at all: only class targets reach it.
+        let name = if m.quant == Quant::NotOffered { m.path.as_str() } else { m.prefix.as_str() };
         modules.push(name);
         let parent = name.rsplit_once('.').map_or("", |p| p.0);
         shards.extend(m.parts.iter().map(|p| format!("{parent}.{}", p.0)));
@@ -49,6 +50,18 @@ pub fn dead_entries(method: &Method, place: Option<&Place>, tree: &Tree, trace: 
     }
 }
 
+/// Patterns that do not compile: they match nothing here, and Python would raise where it first tries them.
+pub fn broken_patterns(method: &Method, place: Option<&Place>, trace: &mut Trace) {
+    let (Method::CompressedTensors(ct), Some(place)) = (method, place) else { return };
+    for (pointer, entry) in &ct.broken {
+        let mut e = Event::new(Stage::Init, Effect::Keeps, Kind::PatternBroken);
+        e.file = Some(place.file.clone());
+        e.pointer = Some(format!("{}{pointer}", place.pointer));
+        e.detail.clone_from(entry);
+        trace.events.push(e);
+    }
+}
+
 fn near_miss(entry: &str, ignore: bool, names: &[&str], classes: &[&str], tree: &Tree) -> (&'static str, String) {
     let is = |e: &str| names.contains(&e);
     if entry != entry.trim() {
@@ -62,7 +75,7 @@ fn near_miss(entry: &str, ignore: bool, names: &[&str], classes: &[&str], tree: 
     if let Some(pattern) = entry.strip_prefix("re:") {
         let Ok(re) = Regex::new(pattern) else { return ("broken", String::new()) };
         if names.iter().any(|n| re.is_match(n).unwrap_or(false)) {
-            return ("unanchored", format!("re:.*{}", pattern.trim_start_matches('^')));
+            return ("unanchored", format!("re:.*{}", pattern.trim_start_matches('^').trim_start_matches(".*")));
         }
         if let Some(rest) =
             ["model\\.", "model.", "language_model\\.", "language_model."].iter().find_map(|p| pattern.strip_prefix(p))

@@ -252,7 +252,7 @@ impl Trace {
     pub fn class(&self) -> Class {
         if self.first_refusal().is_some() {
             Class::Refuses
-        } else if self.events.iter().any(|e| e.kind == Kind::Unknown) {
+        } else if self.events.iter().any(|e| matches!(e.kind, Kind::Unknown | Kind::DraftModel)) {
             Class::Unknown
         } else if self.events.iter().any(|e| e.effect == Effect::Damages) {
             Class::Damages

@@ -40,7 +40,19 @@ fn compare(bytes: &[u8]) -> ShardState {
                 return state;
             }
             let said: Vec<_> = defects.iter().filter_map(|d| d.said.as_deref()).collect();
-            assert_eq!(said, [e.to_string()], "{shown}");
+            // Of tensors that start at the same byte the crate judges first whichever its hash map gave it first, so of two
+            // that are wrong in different ways it may name either.
+            let of_a_tensor = |text: &str| {
+                ["invalid offset for tensor ", "invalid shape, data type, or offset", "overflow"]
+                    .iter()
+                    .any(|p| text.starts_with(p))
+            };
+            let theirs = e.to_string();
+            if of_a_tensor(&theirs) {
+                assert!(said.len() == 1 && of_a_tensor(said[0]), "{said:?}, but the crate says {theirs}\n{shown}");
+            } else {
+                assert_eq!(said, [theirs], "{shown}");
+            }
         }
         (ShardState::Pointer { .. }, Err(_)) => {}
         (state, theirs) => panic!("{state:?}\nbut the crate says {theirs:?}\n{shown}"),

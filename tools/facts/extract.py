@@ -1,0 +1,740 @@
+"""Class files out of the real vLLM: rules/facts/vllm/<version>/classes/<Class>.json.
+
+    python tools/facts/extract.py [--samples N] [--check N] [--seed S] [--out DIR] [ARCH...]
+
+Every architecture is built on the meta device with random admissible configs; what differs between the builds is explained by
+the simplest expressions over the config. `--check N` compares the file with N new random configs and writes nothing
+(`--config FILE...`: with these configs).
+"""
+import argparse
+import collections
+import gc
+import hashlib
+import json
+import os
+import random
+import re
+import sys
+import time
+
+import real
+from fit import Env, fit, predicate, negate
+from plan import Refused, load, resolve, tree as plan_tree
+
+# Admissible values that names do not tell, by architecture; and the model type when it is not the architecture's own.
+TABLE = {}
+# Other model types that a class is built with: by name, or inside a wrapper.
+ALSO = {"Gemma4ForCausalLM": ["gemma4_unified_text"]}
+# A text class that takes the text_config of a nested config.
+UNWRAP = {"Gemma4ForCausalLM": ["gemma4", "gemma4_unified"]}
+REFUSED = []
+QUANTS = ["fp8", "compressed-tensors", "torchao", "awq"]
+
+
+class Sample:
+    count = 0
+
+    def __init__(self, raw, config, lm_only, quant):
+        Sample.count += 1
+        self.id, self.raw, self.config = Sample.count, raw, config
+        self.vars = dict(lm_only=lm_only, quant=quant)
+        self.layered, self.known = {}, None
+
+    def reads(self, f):
+        return self.known is None or f in self.known
+
+
+def draw(arch, model_type, rng, extra, wrapper, tries=40, table=None):
+    """A sample and its real tree; refusals are counted."""
+    import vary
+    refused = collections.Counter()
+    for _ in range(tries):
+        raw = vary.config(model_type, rng, extra, table=table)
+        if wrapper and "vision_config" in raw and rng.random() < .06:
+            raw["vision_config"] = None
+        try:
+            config = resolve(raw)
+        except Refused as e:
+            refused[f"program: {str(e)[:200]}"] += 1
+            continue
+        lm_only = wrapper and rng.random() < .25
+        quant = rng.choice(QUANTS)
+        try:
+            model, vc = real.build(arch, raw, lm_only, quant)
+        except Exception as e:      # noqa: BLE001  any refusal of vLLM or transformers
+            msg = re.sub(r"\d+", "N", f"{type(e).__name__}: {str(e)}".replace("\n", " "))[-260:]
+            refused[msg] += 1
+            s = Sample(raw, config, lm_only, quant)
+            s.refusal = [type(e).__name__, str(e)]
+            REFUSED.append(s)
+            continue
+        if wrapper and isinstance(config.get("text_config"), dict):
+            config["text_config"]["tie_word_embeddings"] = config["tie_word_embeddings"]
+        s = Sample(raw, config, lm_only, quant)
+        s.nodes, s.ties, s.facts, s.notes = real.describe(model, vc)
+        del model, vc
+        gc.collect()
+        return s, refused
+    raise SystemExit(f"{arch}: no admissible config in {tries} tries: {refused.most_common(4)}")
+
+
+# ---------------------------------------------------------------- generalise
+
+class Nested:
+    """A node with its children, from {path: node}."""
+    def __init__(self, rec):
+        self.rec, self.kids = rec, {}
+
+
+def nest(nodes):
+    all_ = {}
+    for p, r in nodes.items():
+        n = all_[p] = Nested(r)
+        if p:
+            all_[p.rpartition(".")[0]].kids[p.rpartition(".")[2]] = n
+    return all_[""]
+
+
+def merged_order(seqs):
+    out = []
+    for s in seqs:
+        last = -1
+        for x in s:
+            if x in out:
+                last = out.index(x)
+            else:
+                out.insert(last + 1, x)
+                last += 1
+    return out
+
+
+class Gen:
+    def __init__(self, samples, arch, uses):
+        self.samples, self.arch, self.uses = samples, arch, uses
+        self.unknown, self.notes = [], []
+
+    def number(self, obs, where):
+        e = fit(obs)
+        if e is None:
+            self.unknown.append(f"{where}: no expression fits {sorted({t for _, t in obs})[:6]}")
+            return "null"
+        return e
+
+    def when(self, obs, where, mods=False):
+        if all(t for _, t in obs):
+            return "true"
+        p = predicate(obs, mods)
+        if p is None:
+            self.unknown.append(f"{where}: no condition fits ({sum(1 for _, t in obs if t)} of {len(obs)} observations have it)")
+            return "null"
+        return p[1]
+
+    def alternatives(self, scope, found, name, path):
+        """scope: environments of the parent; found: {index of environment: Nested}; -> nodes"""
+        groups = {}
+        for i, n in found.items():
+            groups.setdefault(self.signature(n), []).append(i)
+        out = []
+        for sig, idx in groups.items():
+            inside = set(idx)
+            cond = self.when([(e, i in inside) for i, e in enumerate(scope)], f"{path} ({sig})")
+            node = {}
+            if name is not None:
+                node["name"] = name
+            body = self.node([(scope[i], found[i]) for i in idx], path)
+            node.update(body)
+            if cond != "true":
+                node = {k: v for k, v in [*list(node.items())[:2], ("if", cond), *list(node.items())[2:]]}
+            out.append(node)
+        return out
+
+    def signature(self, n):
+        r = n.rec
+        if "same" in r:
+            return "same " + re.sub(r"\.\d+(?=\.|$)", ".N", r["same"])
+        if r.get("idle"):
+            return "idle"
+        l = r.get("loader")
+        return f"{r['cls']} {r['kind']} {l['kind'] if l else ''}".strip()
+
+    def node(self, obs, path):
+        """One alternative: everything but name and condition."""
+        rec = obs[0][1].rec
+        if "same" in rec:
+            return {"same": self.same([(e, n.rec["same"]) for e, n in obs], path)}
+        out = {"cls": rec["cls"]}
+        inner = self.uses(rec["cls"]) if path else None
+        if inner:
+            c = inner(obs, path, self)
+            if c is not None:
+                return {"cls": rec["cls"], **({"config": c} if c else {}), "use": rec["cls"]}
+        if rec["kind"] != "plain":
+            out["kind"] = rec["kind"]
+        self.attributes(obs, path, out)
+        offers = lambda n: ("quant" in n.rec) + sum(offers(c) for c in n.kids.values())
+        kids = merged_order([list(n.kids) for _, n in sorted(obs, key=lambda o: -offers(o[1]))])
+        if self.is_list(obs, kids):
+            var = "layer" if not any("layer" in e.vars for e, _ in obs) else "sub"
+            out["each"] = [var, self.number([(e, len(n.kids)) for e, n in obs], f"{path} count")]
+            scope, found = [], {}
+            for e, n in obs:
+                for k, c in n.kids.items():
+                    found[len(scope)] = c
+                    scope.append(Env(e.sample, {**e.vars, var: int(k)}))
+            if scope:
+                out["nodes"] = self.alternatives(scope, found, None, f"{path}.{{{var}}}" if path else "{%s}" % var)
+            return out
+        nodes = []
+        for k in kids:
+            found = {i: n.kids[k] for i, (_, n) in enumerate(obs) if k in n.kids}
+            nodes += self.alternatives([e for e, _ in obs], found, k, f"{path}.{k}" if path else k)
+        if nodes:
+            out["nodes"] = nodes
+        return out
+
+    def same(self, obs, path):
+        """The other name, its indices as expressions: `layers.{layer + 2}`."""
+        t = obs[0][1]
+        nums = [int(x) for x in re.findall(r"(?<=\.)\d+(?=\.|$)", t)]
+        for i in range(len(nums)):
+            k = [(e, int(re.findall(r"(?<=\.)\d+(?=\.|$)", x)[i])) for e, x in obs]
+            t = re.sub(rf"(?<=\.){nums[i]}(?=\.|$)", lambda _: "{" + self.number(k, f"{path} alias") + "}", t, count=1)
+        return t
+
+    def is_list(self, obs, kids):
+        cls = obs[0][1].rec["cls"]
+        if cls == "ModuleList":
+            return True
+        return False
+
+    def attributes(self, obs, path, out):
+        q = [(e, n.rec.get("quant")) for e, n in obs]
+        have = [(e, x) for e, x in q if x is not None]
+        if have:
+            paths = [p for _, p in self.paths(obs)] if False else None
+            out["quant"] = self.prefix(obs, path)
+            if len(have) < len(q):
+                out["quant_if"] = self.when([(e, x is not None) for e, x in q], f"{path} quantization", True)
+        for key in ("count", "in", "out"):
+            v = [(e, n.rec[key]) for e, n in obs if key in n.rec]
+            if v:
+                out[key] = self.number(v, f"{path}.{key}")
+        if obs[0][1].rec.get("gated") is False:
+            out["gated"] = False
+        if "names" in obs[0][1].rec:
+            if len({json.dumps(n.rec["names"]) for _, n in obs}) > 1:
+                self.unknown.append(f"{path}: names of expert projections vary")
+            out["names"] = obs[0][1].rec["names"]
+        b = self.when([(e, n.rec["bias"]) for e, n in obs], f"{path}.bias") if any(n.rec["bias"] for _, n in obs) else "false"
+        if b != "false":
+            out["bias"] = True if b == "true" else b
+        if "parts" in obs[0][1].rec:
+            k = len(obs[0][1].rec["parts"])
+            if any(len(n.rec["parts"]) != k for _, n in obs):
+                self.unknown.append(f"{path}: number of parts varies")
+            names = self.part_names(path, k)
+            out["parts"] = [[names[i], self.number([(e, n.rec["parts"][i]) for e, n in obs], f"{path} part {i}")] for i in range(k)]
+        for key in ("params", "buffers"):
+            names = merged_order([list(n.rec[key]) for _, n in obs])
+            d = {}
+            for p in names:
+                v = [(e, n.rec[key][p]) for e, n in obs if p in n.rec[key]]
+                ranks = {len(s) for _, (s, _) in v}
+                if len(ranks) > 1:
+                    self.unknown.append(f"{path}.{p}: rank varies")
+                    continue
+                shp = [self.number([(e, s[i]) for e, (s, _) in v], f"{path}.{p}[{i}]") for i in range(ranks.pop())]
+                dt = {t for _, (_, t) in v}
+                cond = self.when([(e, p in n.rec[key]) for e, n in obs], f"{path}.{p}")
+                if len(dt) > 1:
+                    self.unknown.append(f"{path}.{p}: dtype varies {sorted(map(str, dt))}")
+                dt = dt.pop()
+                d[p] = shp if cond == "true" and not dt else {"shape": shp, **({"dtype": dt} if dt else {}), **({"if": cond} if cond != "true" else {})}
+            if d:
+                out[key] = d
+        if obs[0][1].rec.get("loader"):
+            out["loader"] = self.loader([(e, n.rec["loader"]) for e, n in obs], path)
+
+    def paths(self, obs):
+        return []
+
+    def prefix(self, obs, path):
+        def actual(e):
+            p = path
+            for k, v in e.vars.items():
+                p = p.replace("{%s}" % k, str(v))
+            return p
+        pairs = [(e, n.rec["quant"]) for e, n in obs if n.rec.get("quant") is not None]
+        if all(actual(e) == q for e, q in pairs):
+            return "="
+        t = templated(pairs)
+        return t if not t or t.split(".")[0] not in path.split(".")[0] else "{root}" + t
+
+    def part_names(self, path, k):
+        last = path.split(".")[-1]
+        packed = {}
+        for s in self.samples:
+            packed |= s.facts["packed"]
+        if len(packed.get(last, ())) == k:
+            return packed[last]
+        # The stacked rows of the loaders, by shard.
+        byshard = {}
+        for s in self.samples:
+            for r in s.nodes.values():
+                for f, (t, sh) in ((r.get("loader") or {}).get("mapper") or {}).get("stacked", []):
+                    if t.strip(".").split(".")[-1] == last and not isinstance(sh, (list, dict)):
+                        byshard.setdefault({"q": 0, "k": 1, "v": 2}.get(sh, sh), f.strip(".").split(".")[-1])
+        if len(byshard) == k:
+            return [byshard[i] for i in sorted(byshard)]
+        if k == 3 and any("q_proj" in v for v in packed.values()):
+            return ["q_proj", "k_proj", "v_proj"]
+        self.notes.append(f"{path}: no checkpoint names known for its {k} parts")
+        return [f"{last}.{i}" for i in range(k)]
+
+    def loader(self, obs, path):
+        kind = obs[0][1]["kind"]
+        if kind != "auto":
+            return obs[0][1]
+        out = {"kind": "auto", "mapper": self.mapper([(e, l["mapper"]) for e, l in obs], path) or None}
+        for key in ("ignore_prefixes", "ignore_suffixes"):
+            lists = [l[key] for _, l in obs]
+            always = [x for x in lists[0] if all(x in l for l in lists)]
+            if always:
+                out[key] = always
+            byc = {}
+            for x in merged_order(lists):
+                if x not in always:
+                    c = self.when([(e, x in l[key]) for e, l in obs], f"{path} {key} {x}")
+                    byc.setdefault(c, []).append(x)
+            if byc:
+                out[key + "_if"] = [[c, xs] for c, xs in byc.items()]
+        aware = {l["quant_aware"] for _, l in obs}
+        if len(aware) > 1:
+            self.unknown.append(f"{path}: quant_aware varies")
+        out["quant_aware"] = aware.pop()
+        return out
+
+    def mapper(self, obs, path):
+        out = {}
+        for key in ("renaming", "regex", "substr", "stacked", "prefix", "suffix"):
+            per = [(e, m.get(key, [])) for e, m in obs]
+            if not any(r for _, r in per):
+                continue
+            if key == "renaming":
+                self.unknown.append(f"{path}: mapper with renaming objects")
+                continue
+            rows, order = {}, []
+            for e, rs in per:
+                for r in rs:
+                    f = r[0]
+                    t = r[1][0] if key == "stacked" else r[1]
+                    sh = json.dumps(r[1][1]) if key == "stacked" else None
+                    m = re.search(r"(?<![\d])\.?(\d+)\.", f) if key != "regex" and re.search(r"layers\.\d+\.", f) else None
+                    if m:
+                        i = m.group(1)
+                        ft, tt, idx = re.sub(rf"layers\.{i}\.", "layers.{layer}.", f), t and re.sub(rf"layers\.{i}\.", "layers.{layer}.", t), int(i)
+                    else:
+                        ft, tt, idx = f, t, None
+                    k = (ft, tt, sh)
+                    if k not in rows:
+                        rows[k] = {}
+                    rows[k].setdefault(e.sample.id, set()).add(idx)
+            order = list(rows)
+            res = []
+            for k in order:
+                ft, tt, sh = k
+                if any(None in v for v in rows[k].values()):
+                    c = self.when([(e, e.sample.id in rows[k]) for e, _ in per], f"{path} mapper {ft}")
+                    if c == "true":
+                        res.append([ft, [tt, json.loads(sh)] if sh else tt])
+                    else:
+                        res.append({"if": c, "from": ft, "to": tt, **({"shard": json.loads(sh)} if sh else {})})
+                    continue
+                count = self.layer_count(path)
+                obs2 = []
+                for e, _ in per:
+                    from expr import ev
+                    n = ev(count, dict(config=e.sample.config, root=e.sample.config, vars=e.vars)) or 0
+                    hit = rows[k].get(e.sample.id, set())
+                    if hit - set(range(n)):
+                        self.unknown.append(f"{path}: mapper rows beyond the layers")
+                    obs2 += [(Env(e.sample, {**e.vars, "layer": i}), i in hit) for i in range(n)]
+                c = self.when(obs2, f"{path} mapper {ft}")
+                row = {"each": ["layer", count], **({"if": c} if c != "true" else {}), "from": ft, "to": tt}
+                if tt is None:
+                    del row["to"]
+                if sh:
+                    row["shard"] = json.loads(sh)
+                res.append(row)
+            out[key] = res
+        return out
+
+    def layer_count(self, path):
+        for s in self.samples:
+            for f in ("num_hidden_layers", "num_layers", "n_layer"):
+                if f in s.config:
+                    return f
+                if isinstance(s.config.get("text_config"), dict) and f in s.config["text_config"]:
+                    return "text_config." + f
+        return "null"
+
+
+def templated(pairs):
+    """A template with index variables for strings that vary with the indices."""
+    texts = {t for _, t in pairs}
+    if len(texts) == 1:
+        return texts.pop()
+    e, t = max(pairs, key=lambda p: sum(p[0].vars.values()) if p[0].vars else 0)
+    for k, v in e.vars.items():
+        t = re.sub(rf"(?<=\.){v}(?=\.|$)|^{v}(?=\.)", "{%s}" % k, t, count=1)
+    ok = all(re.sub(r"\{(\w+)\}", lambda m: str(e.vars.get(m.group(1))), t) == x for e, x in pairs)
+    return t if ok else "?" + t
+
+
+def hoist(node):
+    """Where everything below speaks of one sub-config only, say so once: "config"."""
+    if "use" in node:
+        return
+    own = {k: v for k, v in node.items() if k not in ("name", "if")}
+    text = json.dumps(own)
+    words, tower = set(), set()
+    for key, e in expressions(own):
+        e = re.sub(r"'[^']*'", "", e)
+        (tower if key == "quant_if" else words).update(re.findall(r"(?<![\w.])[A-Za-z_]\w*(?![\w(])", e))
+    subs = {w for w in words if w.endswith("_config")}
+    free = {"layer", "sub", "lm_only", "quant", "and", "or", "not", "in", "if", "else", "null", "true", "false"}
+    if len(subs) != 1 or words - subs - free or not node.get("nodes") or '"use":' in text \
+            or {w for w in tower if not w.endswith("_config")} - free:
+        for c in node.get("nodes", []):
+            hoist(c)
+        return
+    sub = subs.pop()
+
+    def strip(x, key=None):
+        if isinstance(x, str):
+            x = re.sub(rf"(?<![\w.]){sub}\.", "", x)
+            return re.sub(r"(?<![\w.])(\w+_config\.)", r"root.\1", x) if key == "quant_if" else x
+        if isinstance(x, list):
+            return [strip(i, key) for i in x]
+        if isinstance(x, dict):
+            return {k: strip(v, k) for k, v in x.items()}
+        return x
+    new = {k: (v if k in ("name", "if") else strip(v, k)) for k, v in node.items()}
+    node.clear()
+    for k, v in new.items():
+        node[k] = v
+        if k == "cls":
+            node["config"] = sub
+
+
+def expressions(n):
+    for k in ("if", "in", "out", "count", "quant_if", "bias"):
+        if isinstance(n.get(k), str):
+            yield k, n[k]
+    if "each" in n:
+        yield "each", n["each"][1]
+    for _, e in n.get("parts", []):
+        yield "parts", e
+    if "same" in n:
+        for e in re.findall(r"\{([^}]*)\}", n["same"]):
+            yield "same", e
+    for key in ("params", "buffers"):
+        for p in n.get(key, {}).values():
+            for e in p if isinstance(p, list) else [*p["shape"], *([p["if"]] if "if" in p else [])]:
+                yield key, e
+    for rows in ((n.get("loader") or {}).get("mapper") or {}).values():
+        for r in rows:
+            if isinstance(r, dict):
+                yield "mapper", r.get("if", "true")
+                yield "mapper", r.get("each", ["", "0"])[1]
+    for c in n.get("nodes", []):
+        yield from expressions(c)
+
+
+def build_file(arch, samples, uses):
+    g = Gen(samples, arch, uses)
+    root = [(Env(s, {}), nest(s.nodes)) for s in samples]
+    f0 = samples[0].facts
+    out = {"class": f0["cls"], "module": f0["module"], "supports_quant": f0["supports_quant"]}
+    packed = {}
+    for k in merged_order([list(s.facts["packed"]) for s in samples]):
+        vals = {json.dumps(s.facts["packed"][k]) for s in samples if k in s.facts["packed"]}
+        c = g.when([(Env(s, {}), k in s.facts["packed"]) for s in samples], f"packed {k}")
+        if len(vals) > 1:
+            g.unknown.append(f"packed {k}: parts vary")
+        v = json.loads(vals.pop())
+        packed[k] = v if c == "true" else {"parts": v, "if": c}
+    out["packed"] = packed
+    out["mapper"] = g.mapper([(Env(s, {}), s.facts["mapper"]) for s in samples], "") or None
+    heads = {h for s in samples for h in s.ties}
+    out["tie"] = None
+    inner = []
+    tree = g.node(root, "")
+    collect_uses(tree, "", inner)
+    heads = {h for h in heads if not any(h.startswith(p + ".") for p in inner)}
+    if len(heads) == 1:
+        h = heads.pop()
+        emb = {s.ties.get(h) for s in samples} - {None}
+        if len(emb) == 1:
+            c = g.when([(Env(s, {}), s.ties.get(h) is not None) for s in samples], "tie")
+            out["tie"] = {"head": h, "embed": emb.pop(), "if": c}
+        elif not emb:
+            e = next((p for p, n in samples[0].nodes.items() if n.get("kind") == "embedding"), None)
+            out["tie"] = {"head": h, "embed": e, "if": "false"}
+        else:
+            g.unknown.append(f"tie: {h} with one of {sorted(emb)}")
+    elif heads:
+        g.unknown.append(f"tie: several heads {sorted(heads)}")
+    for c in tree.get('nodes', []):
+        hoist(c)
+    hand, src = {}, {}
+    for s in samples:
+        for p, (q, h) in s.facts["hand"].items():
+            if not any(p == i or p.startswith(i + ".") for i in inner):
+                src[q] = h
+    out["source"] = src
+    if arch in UNWRAP:
+        out["unwrap"] = "text_config"
+    byerr = {}
+    for r in REFUSED:
+        byerr.setdefault(tuple(r.refusal), []).append(r)
+    out["refuses"] = []
+    for (error, message), rs in sorted(byerr.items(), key=lambda x: -len(x[1])):
+        ids = {r.id for r in rs}
+        p = predicate([(Env(r, {}), r.id in ids) for r in rs + samples + [x for x in REFUSED if x.id not in ids]]) if len(rs) >= 3 else None
+        if p and p[0] < 5:
+            out["refuses"].append({"if": p[1], "error": error, "message": message, "pointer": pointer(p[1])})
+        else:
+            short = re.sub(r"\d+", "N", message.split("\n")[0][:120])
+            g.notes.append(f"also refused, condition not expressed: {error}: {short}")
+    out["unknown"] = sorted(set(g.unknown))
+    notes = sorted({re.sub(r"\.\d+", ".N", n) for s in samples for n in s.notes} | set(g.notes))
+    if notes:
+        out["notes"] = notes
+    out["tree"] = tree
+    return out
+
+
+def pointer(cond):
+    """The field to blame: one that is null, else the first."""
+    m = re.search(r"([\w.]+) == null", cond) or re.search(r"(?<!')\b([a-z_][\w.]*)", re.sub(r"\bnot\b", "", cond))
+    return "/" + m.group(1).replace(".", "/")
+
+
+def collect_uses(node, path, out):
+    if "use" in node:
+        out.append(path)
+    for c in node.get("nodes", []):
+        if "name" in c:
+            collect_uses(c, f"{path}.{c['name']}" if path else c["name"], out)
+
+
+# ---------------------------------------------------------------- compare and write
+
+def canon(nodes, alias=True):
+    """What both sides must agree on."""
+    out, after, ps = {}, {}, list(nodes)
+    for p, q in zip(ps, ps[1:]):
+        after[p] = [q]
+    for p, n in nodes.items():
+        if "same" in n:
+            out[p] = n
+            continue
+        if n.get("idle") or n.get("cls") != "ModuleList" and set(n) <= {"cls", "kind", "bias", "params", "buffers", "loader"} and n["kind"] == "plain" and not n["params"] \
+                and not n["buffers"] and not n["loader"] and not any(q.startswith(p + ".") for q in after.get(p, ())):
+            out[p] = {}
+            continue
+        n = {k: v for k, v in n.items() if v is not None and v != {} and v is not False and v != []}
+        if "parts" in n:
+            n["parts"] = [x[1] if isinstance(x, list) else x for x in n["parts"]]
+        if "loader" in n:
+            l = dict(n["loader"])
+            m = {k: v for k, v in (l.get("mapper") or {}).items() if v}
+            # Rows of different layers are independent: no `layers.i.` occurs in another layer's name.
+            for k in m:
+                lay = [r for r in m[k] if re.search(r"layers\.\d+\.", r[0])]
+                m[k] = [r for r in m[k] if r not in lay] + sorted(lay, key=json.dumps)
+            l["mapper"] = m
+            n["loader"] = l
+        out[p] = n
+    return out
+
+
+IDLE = re.compile(r"(^|\.)(rotary_emb|act_fn|act|logits_processor|apply_rotary_emb|rel_pos_enc|pooler|decoder_layers|cross_decoder)(\.|$)")
+
+
+def differences(want, got, strict=True):
+    want, got = canon(want), canon(got)
+    out = []
+    for p in want:
+        if p not in got:
+            out.append(f"missing {p} {want[p].get('cls', want[p])}")
+        elif want[p] != got[p]:
+            for k in sorted(set(want[p]) | set(got[p])):
+                if want[p].get(k) != got[p].get(k):
+                    out.append(f"{p}.{k}: vLLM {json.dumps(want[p].get(k))[:150]}, facts {json.dumps(got[p].get(k))[:150]}")
+    out += [f"too much {p}" for p in got if p not in want]
+    a, b = [p for p in want if p in got and "quant" in want[p]], [p for p in got if p in want and "quant" in got[p]]
+    if a != b:
+        i = next(i for i, (x, y) in enumerate(zip(a, b)) if x != y)
+        out.append(f"order: vLLM {a[i]}, facts {b[i]}")
+    if not strict:
+        out = [o for o in out if not (IDLE.search(o.split(" ")[1].split(":")[0]) and o.startswith("missing"))]
+    return out
+
+
+def compare(s, cls, files=None, strict=True, facts=None):
+    kw = dict(facts=facts) if facts else {}
+    try:
+        got, ties = plan_tree(cls, s.config, s.vars["lm_only"], s.vars["quant"], files=files, **kw)
+    except (ValueError, LookupError, TypeError) as e:
+        return [f"{type(e).__name__}: {e}"]
+    out = differences(s.nodes, got, strict)
+    if ties != s.ties:
+        out.append(f"tie: vLLM {s.ties}, facts {ties}")
+    return out
+
+
+def dump(f):
+    def line(x):
+        return json.dumps(x, ensure_ascii=False)
+
+    def node(n, pad):
+        kids = n.get("nodes")
+        if not kids:
+            return pad + line(n)
+        head = {k: v for k, v in n.items() if k != "nodes"}
+        return pad + line(head)[:-1] + ', "nodes": [\n' + ",\n".join(node(c, pad + " ") for c in kids) + "]}"
+    rows = []
+    for k, v in f.items():
+        if k == "tree":
+            rows.append(' "tree":\n' + node(v, "  "))
+        elif k in ("mapper",) and v:
+            rows.append(' "mapper": {' + ",\n  ".join(f'{line(a)}: {line(b)}' for a, b in v.items()) + "}")
+        else:
+            rows.append(f" {line(k)}: {line(v)}")
+    return "{\n" + ",\n".join(rows) + "\n}\n"
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument("archs", nargs="*")
+    ap.add_argument("--samples", type=int, default=40)
+    ap.add_argument("--check", type=int, default=0)
+    ap.add_argument("--config", nargs="*", default=[])
+    ap.add_argument("--seed", type=int, default=None)
+    ap.add_argument("--out", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../rules/facts/vllm/0.32/classes"))
+    ap.add_argument("--loose", action="store_true", help="modules without parameters may be missing in the file")
+    ap.add_argument("--dump", help="write the last tree of vLLM and of the facts there")
+    a = ap.parse_args()
+    real.start()
+    from _configs import model_type_of
+    from vllm.model_executor.models.registry import ModelRegistry, _MULTIMODAL_MODELS
+    classes = {m.class_name for m in ModelRegistry.models.values()}
+    files = {}
+    facts = os.path.dirname(a.out.rstrip("/"))
+    bad = 0
+    for arch in a.archs:
+        t0 = time.time()
+        mt = model_type_of(arch)
+        cls = ModelRegistry.models[arch].class_name
+        wrapper = arch in _MULTIMODAL_MODELS
+        ModelRegistry.models[arch].load_model_cls()
+        rng = random.Random(a.seed if a.seed is not None else (2 if a.check else 1))
+        if a.config:
+            for c in a.config:
+                raw = json.load(open(c))
+                raw.pop("quantization_config", None)
+                if arch not in raw.get("architectures", [arch]):
+                    continue
+                for lm in ([False, True] if wrapper else [False]):
+                    config = resolve(raw)
+                    model, vc = real.build(arch, raw, lm, "compressed-tensors")
+                    if wrapper:
+                        config["text_config"]["tie_word_embeddings"] = config["tie_word_embeddings"]
+                    s = Sample(raw, config, lm, "compressed-tensors")
+                    s.nodes, s.ties, s.facts, s.notes = real.describe(model, vc)
+                    d = compare(s, cls, files, not a.loose, facts)
+                    bad += bool(d)
+                    print(f"{'same' if not d else 'DIFF'} {arch} {'lm_only ' if lm else ''}{c.split('/')[-2]} {len(s.nodes)} modules", *d[:20], sep="\n   ")
+            continue
+        extra, refused, samples = set(), collections.Counter(), []
+        REFUSED.clear()
+        types = [mt, *ALSO.get(arch, [])]
+        if a.check:
+            types += UNWRAP.get(arch, [])
+        n = a.check or a.samples
+        # Fields that the model reads beyond the declared ones.
+        for i in range(8):
+            draw(arch, types[i % len(types)], rng, extra, wrapper)
+        reads = dict(real.READS.get("names", {}))
+        extra = {(t, k) for (t, k), ok in reads.items() if not ok}
+        while len(samples) < n:
+            s, r = draw(arch, types[len(samples) % len(types)], rng, extra, wrapper)
+            refused += r
+            samples.append(s)
+        known = {k for (_, k) in real.READS["names"]}
+        for t in {t for (t, _) in real.READS["names"]}:
+            for x, y in ((load("configs", t) or {}).get("aliases") or {}).items():
+                known |= {x, y} if {x, y} & known else set()
+        known |= {"per_layer_config", "layer_types", "text_config", "vision_config", "audio_config"}
+        layered = collections.defaultdict(set)
+        for s in samples:
+            for pre, c in [("", s.config)] + [(k + ".", v) for k, v in s.config.items() if isinstance(v, dict) and k.endswith("_config")]:
+                for o in ((c.get("per_layer_config") or {}).values() if isinstance(c.get("per_layer_config"), dict) else ()):
+                    layered[pre] |= set(o)
+        for s in samples + REFUSED:
+            s.known, s.layered = known, layered
+        print(f"{arch}: {n} configs built in {time.time() - t0:.0f} s, refused: {dict(refused.most_common(6))}")
+        if a.check:
+            diffs = [(s, compare(s, cls, files, not a.loose, facts)) for s in samples]
+            wrong = [(s, d) for s, d in diffs if d]
+            bad += len(wrong)
+            print(f"{arch}: {n - len(wrong)} of {n} trees equal")
+            for s, d in wrong[:3]:
+                print("  ", json.dumps(s.raw), s.vars, *d[:12], sep="\n   ")
+            continue
+
+        def uses(c):
+            if c not in classes or c == cls or not (c in files or load("classes", c, facts)):
+                return None
+            return lambda obs, path, g: use(c, obs, path, g, files, facts)
+        f = build_file(arch, samples, uses)
+        files[cls] = f
+        wrong = [(s, d) for s in samples if (d := compare(s, cls, files, True, facts))]
+        print(f"{arch}: own samples: {n - len(wrong)} of {n} equal; unknown: {f['unknown']}; {time.time() - t0:.0f} s")
+        for s, d in wrong[:2]:
+            print("  ", json.dumps(s.raw), s.vars, *d[:12], sep="\n   ")
+        os.makedirs(a.out, exist_ok=True)
+        with open(f"{a.out}/{cls}.json", "w") as o:
+            o.write(dump(f))
+    sys.exit(bool(bad))
+
+
+def use(c, obs, path, g, files, facts):
+    """The sub-config ('' for the same) in which class c's own file gives this subtree in every sample, or None."""
+    subs = [""] + sorted({k for e, _ in obs for k, v in e.sample.config.items() if isinstance(v, dict) and k.endswith("_config")})
+    for sub in sorted(subs, key=lambda s: s != "text_config"):
+        ok = True
+        for e, _ in obs:
+            s = e.sample
+            config = s.config[sub] if sub else s.config
+            try:
+                got, ties = plan_tree(c, config, s.vars["lm_only"], s.vars["quant"], files=files, facts=facts, prefix=path)
+            except (ValueError, LookupError, TypeError):
+                ok = False
+                break
+            want = {p: n for p, n in s.nodes.items() if p == path or p.startswith(path + ".")}
+            d = differences(want, got)
+            if d:
+                ok = False
+                g.last = d
+                break
+        if ok:
+            return sub
+    g.notes.append(f"{path}: not as the file of {c} says: {getattr(g, 'last', [])[:3]}")
+    return None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,309 @@
+"""The real vLLM: builds a class on the meta device and says what was built, as {path: node} (see plan.py for the other side)."""
+import copy
+import inspect
+import hashlib
+import json
+import os
+import re
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../oracle"))
+SPY = {"name": "spy"}
+READS = {}          # (config class name, attribute) -> present, while a model is built
+
+
+def start(platform="cuda:90"):
+    from _oracle import boot
+    boot(platform)
+    os.environ["VLLM_LOGGING_LEVEL"] = "CRITICAL"
+    import logging
+    logging.disable(logging.ERROR)
+    import skeleton as S
+    import vllm.model_executor.models.registry as registry
+    registry._LazyRegisteredModel.inspect_model_cls = lambda self: registry._ModelInfo.from_model_cls(self.load_model_cls())
+    spy = S.spy_config()
+    S.keep_on_meta()
+    S.mock_processors()
+    spy.get_name = lambda self: SPY["name"]
+    watch_reads()
+
+
+def watch_reads():
+    from transformers import PreTrainedConfig
+    real = PreTrainedConfig.__getattribute__
+
+    def get(self, key):
+        if not READS.get("on") or key.startswith("_"):
+            return real(self, key)
+        try:
+            v = real(self, key)
+        except AttributeError:
+            READS.setdefault("names", {})[(real(self, "model_type"), key)] = False
+            raise
+        READS.setdefault("names", {})[(real(self, "model_type"), key)] = True
+        return v
+    PreTrainedConfig.__getattribute__ = get
+
+
+PACKED = {}
+
+
+def restore_packed():
+    """Some constructors change packed_modules_mapping of their class; a process that loads one model starts afresh."""
+    for c in list(all_models()):
+        if isinstance(v := vars(c).get("packed_modules_mapping"), dict):
+            if c not in PACKED:
+                PACKED[c] = copy.deepcopy(v)
+            elif v != PACKED[c]:
+                v.clear()
+                v.update(copy.deepcopy(PACKED[c]))
+
+
+def all_models():
+    for name, mod in list(sys.modules.items()):
+        if name.startswith("vllm.model_executor.models."):
+            yield from (c for c in list(vars(mod).values()) if isinstance(c, type))
+
+
+def build(arch, config, lm_only=False, quant="spy", dtype="bfloat16"):
+    import torch
+    import skeleton as S
+    from _oracle import engine_config, parallel_groups
+    from vllm.config import set_current_vllm_config
+    from vllm.model_executor.model_loader.utils import initialize_model
+    from vllm.utils.torch_utils import set_default_torch_dtype
+    restore_packed()
+    config = copy.deepcopy(config)
+    config["architectures"] = [arch]
+    config["quantization_config"] = {"quant_method": "spy"}
+    extra = dict(language_model_only=True) if lm_only else {}
+    with tempfile.TemporaryDirectory() as d:
+        with open(d + "/config.json", "w") as f:
+            json.dump(config, f, default=str)
+        SPY["name"] = "spy"
+        vc = engine_config(d, dtype=dtype, load_format="dummy", max_model_len=16, **extra)
+        parallel_groups()
+        SPY["name"] = quant
+        try:
+            with set_current_vllm_config(vc), set_default_torch_dtype(vc.model_config.dtype), torch.device("meta"), S.meta_ok():
+                READS["on"] = True
+                try:
+                    model = initialize_model(vllm_config=vc)
+                finally:
+                    READS["on"] = False
+        finally:
+            SPY["name"] = "spy"
+    return model, vc
+
+
+def kind_of(m):
+    names = [c.__name__ for c in type(m).__mro__]
+    for k, wanted in (("placeholder", {"StageMissingLayer", "PPMissingLayer"}), ("qkv", {"QKVParallelLinear"}),
+                      ("merged", {"MergedColumnParallelLinear"}), ("column", {"ColumnParallelLinear"}), ("row", {"RowParallelLinear"}),
+                      ("gate", {"GateLinear"}), ("replicated", {"LinearBase"}), ("lm_head", {"ParallelLMHead"}),
+                      ("embedding", {"VocabParallelEmbedding"}), ("experts", {"MoERunner", "RoutedExperts", "FusedMoE"}),
+                      ("attention", {"AttentionLayerBase", "Attention", "MLAAttention", "MMEncoderAttention"}),
+                      ("torch_linear", {"Linear"}), ("conv", {"_ConvNd", "ConvLayerBase", "Conv2dLayer", "Conv3dLayer"})):
+        if wanted & set(names):
+            return k
+    return "norm" if re.search(r"norm", type(m).__name__, re.I) else "plain"
+
+
+LINEAR = ("qkv", "merged", "column", "row", "gate", "replicated")
+
+
+def mapper(m):
+    out = {}
+    if m is None:
+        return out
+    if m.orig_to_new_renaming:
+        out["renaming"] = [repr(r)[:200] for r in m.orig_to_new_renaming]
+    if m.orig_to_new_regex:
+        out["regex"] = [[p.pattern, n] for p, n in m.orig_to_new_regex.items()]
+    if m.orig_to_new_substr:
+        out["substr"] = [[k, v] for k, v in m.orig_to_new_substr.items()]
+    if m.orig_to_new_stacked:
+        out["stacked"] = [[k, [v[0], shard(v[1])]] for k, v in m.orig_to_new_stacked.items()]
+    if m.orig_to_new_prefix:
+        out["prefix"] = [[k, v] for k, v in m.orig_to_new_prefix.items()]
+    if m.orig_to_new_suffix:
+        out["suffix"] = [[k, v] for k, v in m.orig_to_new_suffix.items()]
+    return out
+
+
+def shard(s):
+    if isinstance(s, tuple):
+        return {"span": list(s)}
+    return [shard(x) for x in s] if isinstance(s, list) else s
+
+
+def source(fn):
+    try:
+        return hashlib.sha256(inspect.getsource(fn).encode()).hexdigest()[:12]
+    except (OSError, TypeError):
+        return None
+
+
+def own_loader(m):
+    """How a module with its own load_weights goes about it: what it hands to AutoWeightsLoader when called with no weights."""
+    from vllm.model_executor.models import utils
+    fn = getattr(m, "load_weights", None)
+    if not callable(fn):
+        return None, None
+    calls, weights = [], iter([])
+    real = utils.AutoWeightsLoader.load_weights
+
+    def load(self, w, *, mapper=None):
+        calls.append((self, w, mapper))
+        return set()
+    utils.AutoWeightsLoader.load_weights = load
+    try:
+        fn(weights)
+        err = None
+    except Exception as e:          # noqa: BLE001  hand-written loops may want more than nothing
+        err = f"{type(e).__name__}: {str(e)[:100]}"
+    finally:
+        utils.AutoWeightsLoader.load_weights = real
+    mod = type(m).load_weights.__module__.split(".")[-1]
+    if len(calls) == 1 and calls[0][0].module is m and calls[0][1] is weights and not err:
+        a, _, mp = calls[0]
+        qc = next((x.quant_config for x in (m, *m.children()) if hasattr(x, "quant_config")), None)
+        return dict(kind="auto", mapper=mapper(mp), ignore_prefixes=list(a.ignore_unexpected_prefixes),
+                    ignore_suffixes=list(a.ignore_unexpected_suffixes), quant_aware=qc is not None), None
+    return dict(kind=mod), fn
+
+
+def by_hand(fn):
+    from hand import LOADERS
+    name = f"{fn.__module__.split('.')[-1]}.{fn.__qualname__}"
+    read, table = LOADERS.get(name, (None, None))
+    return copy.deepcopy(table) if read and read == source(fn) else dict(kind=fn.__module__.split(".")[-1])
+
+
+def describe(model, vc):
+    """{path: node} in construction order, tie, packed mapping, class facts."""
+    import torch
+    spy = vc.quant_config
+    offered, when = {}, {}
+    for i, (layer, prefix) in enumerate(spy.offered):
+        offered.setdefault(id(layer), []).append(prefix)
+        when.setdefault(id(layer), i)
+    dtype = str(vc.model_config.dtype)[6:]
+    out, hand, notes = {}, {}, []
+
+    # The first name of every module in registration order is its own; others are aliases.
+    own = {}
+    for n, m in model.named_modules():
+        own.setdefault(id(m), n)
+    live = {id(m) for m in model.modules() if m.state_dict(keep_vars=True) or any(id(x) in when for x in m.modules())}
+
+    def first(m, path):
+        c = [when[id(x)] for x in m.modules() if id(x) in when and own[id(x)].startswith(path)]
+        return min(c) if c else None
+
+    def ordered(m, path):
+        """Children in the order in which they were offered for quantization, else of registration."""
+        kids = [(n, c) for n, c in m._modules.items() if c is not None]
+        keys, last = {}, -1
+        for n, c in kids:
+            f = first(c, f"{path}.{n}" if path else n)
+            keys[n] = last if f is None else f
+            last = keys[n]
+        return sorted(kids, key=lambda kv: keys[kv[0]])      # stable
+
+    def sizes(t):
+        return list(t.shape)
+
+    def tensor(t):
+        d = str(t.dtype)[6:]
+        return [sizes(t), None if d == dtype else d]
+
+    def visit(m, path):
+        k = kind_of(m)
+        if id(m) not in live and k not in ("norm", "placeholder") and path \
+                and not any(type(x).__name__ == "ModuleList" for x in m.modules()):
+            out[path] = dict(cls=type(m).__name__, kind="plain", bias=False, params={}, buffers={}, loader=None, idle=True)
+            return
+        if own[id(m)] != path and id(m) in live:
+            if k != "experts":
+                out[path] = dict(same=own[id(m)])
+            return
+        e = dict(cls=type(m).__name__, kind=k, bias=False)
+        ps = {n: p for n, p in m._parameters.items() if p is not None}
+        bs = {n: b for n, b in m._buffers.items() if b is not None and n not in m._non_persistent_buffers_set}
+        q = offered.get(id(m))
+        kids = ordered(m, path)
+        if k in LINEAR:
+            outs = list(m.output_sizes) if hasattr(m, "output_sizes") else [m.output_size]
+            e["in"], e["bias"] = m.input_size, "bias" in ps
+            if k in ("qkv", "merged"):
+                e["parts"] = outs
+            else:
+                e["out"] = m.output_size
+            w = ps.pop("weight", None)
+            ps.pop("bias", None)
+            if w is None or sizes(w) != [sum(outs), m.input_size]:
+                notes.append(f"{path}: weight {w is not None and sizes(w)} is not [{sum(outs)}, {m.input_size}]")
+        elif k in ("embedding", "lm_head"):
+            e["out"], e["in"], e["bias"] = m.org_vocab_size, m.embedding_dim, "bias" in ps
+            ps.pop("bias", None)
+            w = ps.pop("weight", None)
+            if w is None or sizes(w) != [-(-m.num_embeddings // 64) * 64, m.embedding_dim]:
+                notes.append(f"{path}: weight is not [{m.num_embeddings} padded, {m.embedding_dim}]")
+        elif k == "experts":
+            r = m.routed_experts if hasattr(m, "routed_experts") else m
+            q = q or offered.get(id(r))
+            rp = dict(r._parameters)
+            w13, w2 = rp.pop("w13_weight"), rp.pop("w2_weight")
+            e.update(count=r.global_num_experts, **{"in": w13.shape[2], "out": w2.shape[2]},
+                     bias=rp.pop("w13_bias", None) is not None, names=[r.ckpt_gate_proj_name, r.ckpt_down_proj_name, r.ckpt_up_proj_name])
+            rp.pop("w2_bias", None)
+            gated = w13.shape[1] == 2 * w2.shape[2]
+            if not gated:
+                e["gated"] = False
+            if sizes(w13) != [e["count"], e["out"] * (2 if gated else 1), e["in"]] or sizes(w2) != [e["count"], e["in"], e["out"]]:
+                notes.append(f"{path}: expert shapes {sizes(w13)} {sizes(w2)}")
+            for n, p in rp.items():
+                if p is not None and not any(p is x for y, o in model.named_modules() if o is not r for x in o._parameters.values()):
+                    notes.append(f"{path}: routed experts also have {n} {sizes(p)}")
+            kids = [(n, c) for n, c in kids if c is not r and id(c) in live and own[id(c)] == f"{path}.{n}"]
+        elif k in ("attention", "placeholder"):
+            bs = {n: b for n, b in bs.items() if not re.match(r"_?[kqv]_|_prob_scale|_\w+_scale", n)}
+            if k == "placeholder":
+                kids, ps, bs = [], {}, {}
+        if q:
+            e["quant"] = q[0]
+            if len(set(q)) > 1:
+                notes.append(f"{path}: offered as {sorted(set(q))}")
+        e["params"] = {n: tensor(p) for n, p in ps.items()}
+        e["buffers"] = {n: tensor(b) for n, b in bs.items()}
+        e["loader"] = None
+        if k not in LINEAR + ("experts", "placeholder"):
+            e["loader"], fn = own_loader(m)
+            if fn is not None:
+                e["loader"] = by_hand(fn)
+            if fn is not None:
+                hand[path] = fn
+        if k in LINEAR and k not in ("qkv", "merged") and callable(getattr(m, "load_weights", None)):
+            notes.append(f"{path}: {e['cls']} has load_weights of its own")
+        out[path] = e
+        for n, c in kids:
+            visit(c, f"{path}.{n}" if path else n)
+
+    visit(model, "")
+    ties = {}
+    emb = {}
+    for n, m in model.named_modules():
+        if kind_of(m) == "embedding" and getattr(m, "weight", None) is not None:
+            emb.setdefault(id(m.weight), n)
+    for n, m in model.named_modules():
+        if kind_of(m) == "lm_head" and getattr(m, "weight", None) is not None:
+            ties[n] = emb.get(id(m.weight))
+    c = type(model)
+    facts = dict(cls=c.__name__, module=c.__module__,
+                 supports_quant=any(x.__name__ == "SupportsQuant" for x in c.__mro__),
+                 packed={k: list(v) for k, v in (spy.packed_modules_mapping or {}).items()},
+                 mapper=mapper(getattr(c, "hf_to_vllm_mapper", None)),
+                 hand={p: (f"{fn.__module__.split('.')[-1]}.{fn.__qualname__}", source(fn)) for p, fn in hand.items()})
+    return out, ties, facts, notes

@@ -1,0 +1,117 @@
+"""Random admissible configs of a model type, from its config program and a small table of what fields may hold."""
+import random
+import re
+
+from plan import load
+
+# Values by field name (regular expression -> function of rng, config so far). The first that matches counts.
+def size(lo, hi, step):
+    return lambda r, d: r.randrange(lo, hi, step)
+
+
+def pick(*xs):
+    return lambda r, d: r.choice(xs)
+
+
+def layers(r, d):
+    return r.randint(2, 7)
+
+
+def upto(name, top=0):
+    return lambda r, d: r.randint(0, max(0, d.get(name, 4) - 1 + top))
+
+
+def divisor(name):
+    def f(r, d):
+        n = d.get(name) or 8
+        return r.choice([k for k in range(1, n + 1) if n % k == 0])
+    return f
+
+
+def times(name, step):
+    return lambda r, d: (d.get(name) or 8) * step * r.randint(2, 24)
+
+
+FIELDS = [
+    (r"^(num_hidden_layers|num_layers|n_layer|n_layers|depth|encoder_layers|decoder_layers)$", layers),
+    (r"^(num_attention_heads|num_heads|n_head|encoder_attention_heads|decoder_attention_heads)$", pick(2, 3, 4, 6, 8, 12)),
+    (r"^(num_key_value_heads|num_global_key_value_heads)$", divisor("num_attention_heads")),
+    (r"^(hidden_size|d_model|n_embd)$", lambda r, d: (d.get("num_attention_heads") or 8) * r.choice((16, 64)) * r.randint(2, 24)),
+    (r"^qk_rope_head_dim$", size(16, 128, 16)),
+    (r"head_dim$", size(16, 272, 16)),
+    (r"^num_kv_shared_layers$", upto("num_hidden_layers")),
+    (r"^first_k_dense_replace$", upto("num_hidden_layers", 1)),
+    (r"^(moe_layer_freq|decoder_sparse_step)$", pick(1, 1, 2, 3)),
+    (r"^(num_experts|num_local_experts|n_routed_experts)$", size(4, 33, 4)),
+    (r"^(num_experts_per_tok|top_k_experts)$", pick(1, 2)),
+    (r"^n_shared_experts$", pick(None, 1, 2, 3)),
+    (r"^(n_group|topk_group)$", pick(1)),
+    (r"^num_nextn_predict_layers$", pick(0, 1)),
+    (r"^topk_method$", pick("noaux_tc", "greedy")),
+    (r"^scoring_func$", pick("softmax", "sigmoid")),
+    (r"^mlp_only_layers$", lambda r, d: [i for i in range(d.get("num_hidden_layers", 4)) if r.random() < .3] if r.random() < .6 else []),
+    (r"^layer_types$", lambda r, d: [r.choice(["sliding_attention", "full_attention"]) for _ in range(d["num_hidden_layers"])]),
+    (r"^use_bidirectional_attention$", pick(None, "all", "vision")),
+    (r"^(patch_size|model_patch_size|conv_kernel_size|pooling_kernel_size)$", size(2, 19, 1)),
+    (r"^subsampling_conv_channels$", lambda r, d: [r.randrange(8, 200, 8), r.randrange(8, 64, 8)]),
+    (r"^vocab_size", size(1000, 90000, 1)),
+    (r"lora_rank$|_rank$", size(16, 512, 16)),
+    (r"^hidden_size_per_layer_input$", lambda r, d: r.choice([0, r.randrange(16, 200, 8)])),
+    (r"(size|dim|dims|width|channels)$", lambda r, d: r.randrange(64, 3000, r.choice((8, 64)))),
+    (r"^expert_intermediate_size$", size(64, 3000, 8)),
+]
+# Fields that decide no structure: left alone.
+STILL = re.compile(r"token_id|token_index|max_position|eps$|dropout|initializer|use_cache|hidden_act|activation|^rope_|theta|softcap|logit_cap|sliding_window|"
+                   r"pretraining_tp|scaling|attention_chunk|attention_context|invalid_logits|residual_weight|gradient_clip|coef|beta|routed_scaling|"
+                   r"norm_topk|router_aux|output_router|num_labels|ep_size|max_window|partial_rotary|use_sliding|_config$")
+# Whether a nullable field or an extra key is there at all.
+NULL, EXTRA_KEY, CHANGE = .35, .4, .75
+
+
+def config(model_type, rng, extra=(), top=True, table=None):
+    """A raw config; `extra` are (model type, field) that the model reads beyond the declared ones."""
+    p = load("configs", model_type)
+    d = {"model_type": model_type}
+    fields = dict(p["fields"])
+    names = set(re.findall(r"[a-z_]\w*", " ".join(e for _, e in p.get("derive", [])))) - set(fields)
+    for n in sorted(names | {f for t, f in extra if t == model_type}):
+        if rule(n) and n != "layer_types" and n not in p.get("sub", {}) and n not in p.get("aliases", {}):
+            fields[n] = dict(type="int|null", extra=True)
+    # Counts first: the others refer to them.
+    order = sorted(fields, key=lambda f: (next((i for i, (r, _) in enumerate(FIELDS[:3]) if re.search(r, f)), 9), f))
+    for f in order:
+        t, r = fields[f].get("type", "any"), rule(f)
+        if STILL.search(f) and not r:
+            continue
+        if table and f in table:
+            d[f] = rng.choice(table[f])
+            continue
+        must = bool(re.search(FIELDS[0][0], f))
+        if not must and rng.random() > (EXTRA_KEY if fields[f].get("extra") else CHANGE):
+            continue
+        if "null" in t.split("|") and f not in ("layer_types",) and rng.random() < NULL:
+            if not fields[f].get("extra"):
+                d[f] = None
+            continue
+        if r:
+            d[f] = r(rng, {**{k: v.get("default") for k, v in fields.items()}, **d})
+        elif t in ("int", "int|null") and number(fields[f].get("default")):
+            n = fields[f]["default"]
+            d[f] = rng.randrange(16, 4 * n, 8) if n > 16 else rng.randint(0, n + 2)
+        elif "bool" in t.split("|"):
+            d[f] = rng.random() < .5
+    for f, sub in p.get("sub", {}).items():
+        t = sub["model_type"]
+        if top and f not in ("text_config", "vision_config") and rng.random() < NULL:
+            d[f] = None
+            continue
+        d[f] = config(t, rng, extra, False, table)
+    return d
+
+
+def number(x):
+    return isinstance(x, int) and not isinstance(x, bool)
+
+
+def rule(f):
+    return next((fn for r, fn in FIELDS if re.search(r, f)), None)
