@@ -1,5 +1,7 @@
 //! The facts of one checkpoint folder. Reading never fails on content: what is broken is a fact too.
 
+mod compact;
+mod cursor;
 mod dtype;
 mod header;
 mod index;
@@ -11,6 +13,7 @@ mod read;
 
 use serde_json::Value;
 
+pub use compact::{Name, Shape};
 pub use dtype::Dtype;
 pub use header::MAX_HEADER;
 pub use order::natural;
@@ -227,7 +230,7 @@ pub struct Header {
 impl Header {
     /// The tensor with this name.
     pub fn get(&self, name: &str) -> Option<&Tensor> {
-        let at = self.tensors.binary_search_by(|t| (*t.name).cmp(name)).ok()?;
+        let at = self.tensors.binary_search_by(|t| t.name.as_str().cmp(name)).ok()?;
         self.tensors.get(at)
     }
 }
@@ -236,11 +239,11 @@ impl Header {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tensor {
     /// Name as stored.
-    pub name: Box<str>,
+    pub name: Name,
     /// Element type.
     pub dtype: Dtype,
     /// Dimensions.
-    pub shape: Box<[u64]>,
+    pub shape: Shape,
     /// Offsets of its bytes in the data section.
     pub span: (u64, u64),
 }

@@ -38,6 +38,23 @@ pub trait Source: Sync {
     /// [`SourceError::NotListed`] for any other name, [`SourceError::Io`] when the bytes cannot be had.
     fn read_range(&self, name: &str, offset: u64, len: u64, into: &mut Vec<u8>) -> Result<(), SourceError>;
 
+    /// Replaces `into` with the beginning of a listed file whose length only that beginning tells: reads `first` bytes,
+    /// asks `whole` for the length, and reads the rest of that.
+    ///
+    /// # Errors
+    /// As [`Source::read_range`].
+    fn read_head(
+        &self,
+        name: &str,
+        first: u64,
+        whole: &dyn Fn(&[u8]) -> u64,
+        into: &mut Vec<u8>,
+    ) -> Result<(), SourceError> {
+        self.read_range(name, 0, first, into)?;
+        let whole = whole(into);
+        if whole > into.len() as u64 { self.read_range(name, 0, whole, into) } else { Ok(()) }
+    }
+
     /// Size in bytes of a listed file.
     fn size(&self, name: &str) -> Option<u64> {
         let files = self.list();

@@ -12,28 +12,31 @@ mod scan;
 #[cfg(test)]
 mod tests;
 
-use super::{Defect, DefectKind, Dtype, Shard, ShardState, json};
+use std::borrow::Cow;
+
+use super::{Defect, DefectKind, Dtype, Shape, Shard, ShardState, json};
 use crate::source::{FileEntry, Source, SourceError};
 
 /// safetensors refuses longer headers.
 pub const MAX_HEADER: u64 = 100_000_000;
-/// What is read at first: with it most headers are complete, in one read.
-const FIRST_READ: u64 = 128 << 10;
+/// What is read at first: the length, and all of a small file such as a Git LFS pointer.
+const FIRST_READ: u64 = 4 << 10;
 
 /// One entry of a header, as far as it can be understood.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Raw {
-    pub(super) name: Box<str>,
+#[derive(Debug, Clone)]
+pub(super) struct Raw<'a> {
+    /// Of the header itself, unless it is written with escapes.
+    pub(super) name: Cow<'a, str>,
     /// `None` when the tag is unknown or missing.
     pub(super) dtype: Option<Dtype>,
-    pub(super) shape: Option<Box<[u64]>>,
+    pub(super) shape: Option<Shape>,
     pub(super) span: Option<(u64, u64)>,
 }
 
 /// Entries in file order.
 #[derive(Debug, Default)]
-pub(super) struct Entries {
-    pub(super) tensors: Vec<Raw>,
+pub(super) struct Entries<'a> {
+    pub(super) tensors: Vec<Raw<'a>>,
     pub(super) metadata: Vec<(String, String)>,
     /// Faults of the JSON itself, of the crate's first one with its words.
     pub(super) defects: Vec<Defect>,
@@ -43,13 +46,11 @@ pub(super) struct Entries {
 
 /// Reads the header of `entry`. `buffer` is reused from shard to shard.
 pub(super) fn read(source: &dyn Source, entry: &FileEntry, buffer: &mut Vec<u8>) -> Result<Shard, SourceError> {
-    source.read_range(&entry.name, 0, FIRST_READ, buffer)?;
-    if let Some(len) = header_len(buffer) {
-        let end = len.saturating_add(8);
-        if len <= MAX_HEADER && end <= entry.size && end > buffer.len() as u64 {
-            source.read_range(&entry.name, 0, end, buffer)?;
-        }
-    }
+    let whole = |head: &[u8]| match header_len(head) {
+        Some(len) if len <= MAX_HEADER && len.saturating_add(8) <= entry.size => len + 8,
+        _ => 0,
+    };
+    source.read_head(&entry.name, FIRST_READ, &whole, buffer)?;
     Ok(Shard { file: entry.name.clone(), size: entry.size, state: judge(buffer, entry.size) })
 }
 

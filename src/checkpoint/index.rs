@@ -2,9 +2,10 @@
 
 use std::hash::BuildHasher;
 
-use rustc_hash::{FxBuildHasher, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use serde_json::Value;
 
+use super::cursor::Cursor;
 use super::{Defect, DefectKind, Index, Part, json, pyjson};
 
 /// The index, or why there is none. Of a broken file, the text comes along for excerpts.
@@ -14,8 +15,7 @@ pub(super) fn parse(bytes: Vec<u8>) -> (Part<Index>, Option<String>) {
         Err(defect) => return (Part::Broken(vec![defect]), None),
     };
     if let Some(found) = scan(&text) {
-        let mut index = found;
-        index.text = text;
+        let index = Index { text, ..found };
         return (Part::Present(index), None);
     }
     match pyjson::parse(&text) {
@@ -49,114 +49,111 @@ fn total(value: &Value) -> Option<u64> {
 /// The fast way, for indexes of the usual shape: at most one `weight_map` of strings without escapes, and whatever
 /// else in between, which is left to the general parser. `None` for anything else. The text is left out.
 fn scan(text: &str) -> Option<Index> {
-    let mut s = Scanner { text, s: text.as_bytes(), i: 0 };
+    let mut c = Cursor::new(text);
     let mut index = Index::default();
     let mut seen = Vec::new();
-    s.token(b'{')?;
-    if s.peek()? == b'}' {
-        s.i += 1;
+    c.token(b'{')?;
+    if c.peek()? == b'}' {
+        c.advance(1);
     } else {
         loop {
-            let key = s.string()?;
-            if seen.contains(&key) {
+            let (_, key) = c.string()?;
+            // Many keys are not the usual shape either.
+            if seen.contains(&key) || seen.len() > 16 {
                 return None;
             }
             seen.push(key);
-            s.token(b':')?;
+            c.token(b':')?;
             if key == "weight_map" {
-                index.weight_map = Some(s.weight_map()?);
+                index.weight_map = Some(weight_map(&mut c)?);
             } else {
-                let value = s.small_value()?;
+                let value = small_value(&mut c)?;
                 if key == "metadata" {
                     index.total_size = value.get("total_size").and_then(total);
                 }
             }
-            match s.next()? {
-                b',' => {}
-                b'}' => break,
-                _ => return None,
+            if !c.more(b'}')? {
+                break;
             }
         }
     }
-    s.blank();
-    (s.i == s.s.len()).then_some(index)
+    c.at_end().then_some(index)
 }
 
-struct Scanner<'a> {
-    text: &'a str,
-    s: &'a [u8],
-    i: usize,
+fn weight_map(c: &mut Cursor) -> Option<Vec<(String, String)>> {
+    c.token(b'{')?;
+    // An entry of the real ones takes 90 bytes and more.
+    let mut map = Vec::with_capacity(c.rest().len() / 90);
+    if c.peek()? == b'}' {
+        c.advance(1);
+        return Some(map);
+    }
+    loop {
+        let (_, name) = c.string()?;
+        c.token(b':')?;
+        let (_, shard) = c.string()?;
+        map.push((name.to_owned(), shard.to_owned()));
+        if !c.more(b'}')? {
+            // A name twice goes the slow way, which sorts it out.
+            return (!has_duplicates(&map)).then_some(map);
+        }
+    }
 }
 
-impl<'a> Scanner<'a> {
-    fn blank(&mut self) {
-        while matches!(self.s.get(self.i), Some(b' ' | b'\n' | b'\t' | b'\r')) {
-            self.i += 1;
-        }
+/// A scalar, or an object that ends at its first brace: `metadata` as everyone writes it.
+fn small_value(c: &mut Cursor) -> Option<Value> {
+    let first = c.peek()?;
+    let rest = c.rest();
+    let len = if first == b'{' { rest.find('}')? + 1 } else { rest.find([',', '}', '\n'])? };
+    let parsed = pyjson::parse(rest.get(..len)?).ok()?;
+    c.advance(len);
+    parsed.duplicate_keys.is_empty().then_some(parsed.value)
+}
+
+/// Whether a name is there twice.
+///
+/// A set of 92,000 strings is megabytes of memory at random places, and each of them a cache miss: it would take
+/// longer than all parsing. A bit a name, sixteen times more bits than names, stays in the cache and clears all but a
+/// few per cent of the names; only those few are then counted.
+fn has_duplicates(map: &[(String, String)]) -> bool {
+    let mut bits = Bits::new(map.len() * 16);
+    let suspects: Vec<&str> = map.iter().map(|(name, _)| name.as_str()).filter(|name| bits.set(name)).collect();
+    let mut suspected = Bits::new(map.len() * 16);
+    let mut counts = FxHashMap::with_capacity_and_hasher(suspects.len(), FxBuildHasher);
+    for name in suspects {
+        suspected.set(name);
+        counts.insert(name, 0u32);
+    }
+    map.iter().map(|(name, _)| name.as_str()).filter(|name| suspected.get(name)).any(|name| {
+        counts.get_mut(name).is_some_and(|count| {
+            *count += 1;
+            *count > 1
+        })
+    })
+}
+
+/// A set of hashes: says yes for all members, and for few others.
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn new(bits: usize) -> Self {
+        Bits(vec![0; (bits / 64).next_power_of_two()])
     }
 
-    fn peek(&mut self) -> Option<u8> {
-        self.blank();
-        self.s.get(self.i).copied()
+    fn place(&self, name: &str) -> (usize, u64) {
+        let hash = FxBuildHasher.hash_one(name);
+        ((hash >> 6) as usize & (self.0.len() - 1), 1 << (hash & 63))
     }
 
-    fn next(&mut self) -> Option<u8> {
-        let b = self.peek()?;
-        self.i += 1;
-        Some(b)
+    fn get(&self, name: &str) -> bool {
+        let (word, bit) = self.place(name);
+        self.0.get(word).is_some_and(|w| w & bit != 0)
     }
 
-    fn token(&mut self, want: u8) -> Option<()> {
-        (self.next()? == want).then_some(())
-    }
-
-    fn string(&mut self) -> Option<&'a str> {
-        self.token(b'"')?;
-        let start = self.i;
-        let len = self.s.get(start..)?.iter().position(|&b| b == b'"' || b == b'\\' || b < 0x20)?;
-        self.i = start + len + 1;
-        if self.s.get(start + len) != Some(&b'"') {
-            return None;
-        }
-        self.text.get(start..start + len)
-    }
-
-    fn weight_map(&mut self) -> Option<Vec<(String, String)>> {
-        self.token(b'{')?;
-        // An entry of the real ones takes 90 bytes and more.
-        let mut map: Vec<(String, String)> = Vec::with_capacity((self.s.len() - self.i) / 80);
-        if self.peek()? == b'}' {
-            self.i += 1;
-            return Some(map);
-        }
-        let mut names = FxHashSet::with_capacity_and_hasher(map.capacity(), FxBuildHasher);
-        loop {
-            let name = self.string()?;
-            self.token(b':')?;
-            let shard = self.string()?;
-            // A name twice (or, once in a blue moon, two names with one hash) goes the slow way, which sorts it out.
-            if !names.insert(FxBuildHasher.hash_one(name)) {
-                return None;
-            }
-            map.push((name.to_owned(), shard.to_owned()));
-            match self.next()? {
-                b',' => {}
-                b'}' => return Some(map),
-                _ => return None,
-            }
-        }
-    }
-
-    /// A scalar, or an object that ends at its first brace: `metadata` as everyone writes it.
-    fn small_value(&mut self) -> Option<Value> {
-        let rest = self.text.get(self.i..)?;
-        let len = if self.peek()? == b'{' { rest.find('}')? + 1 } else { rest.find([',', '}', '\n'])? };
-        let parsed = pyjson::parse(rest.get(..len)?).ok()?;
-        if !parsed.duplicate_keys.is_empty() {
-            return None;
-        }
-        self.i = self.i.max(self.text.len() - rest.len() + len);
-        Some(parsed.value)
+    /// Adds a name; `true` when it, or another with its hash, was there before.
+    fn set(&mut self, name: &str) -> bool {
+        let (word, bit) = self.place(name);
+        self.0.get_mut(word).is_some_and(|w| std::mem::replace(w, *w | bit) & bit != 0)
     }
 }
 
@@ -202,6 +199,17 @@ mod tests {
         let i = index(r#"{"weight_map":{"b":"2","a":"1","b":"3"}}"#);
         assert_eq!(pairs(&i), [("b", "3"), ("a", "1")]);
         assert_eq!(i.duplicate_keys, ["/weight_map/b"]);
+    }
+
+    #[test]
+    fn duplicates_are_found_among_many() {
+        let names: Vec<(String, String)> = (0..20_000).map(|i| (format!("layers.{i}.w"), "m".to_owned())).collect();
+        assert!(!has_duplicates(&names) && !has_duplicates(&[]));
+        for twice in [0, 1, 9_999, 19_999] {
+            let mut names = names.clone();
+            names.insert(7, names[twice].clone());
+            assert!(has_duplicates(&names), "{twice}");
+        }
     }
 
     #[test]

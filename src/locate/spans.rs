@@ -32,6 +32,8 @@ struct Node {
     key: (u32, u32),
     value: (u32, u32),
     kind: Kind,
+    /// The key is written with escapes.
+    escaped: bool,
     first: u32,
     next: u32,
 }
@@ -94,7 +96,7 @@ impl<'a> Spans<'a> {
         let Some(node) = self.nodes.get(at as usize) else { return false };
         let quoted = self.text.get(node.key.0 as usize..node.key.1 as usize).unwrap_or_default();
         let raw = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default();
-        raw == key || (raw.contains('\\') && from_str::<String>(quoted).is_ok_and(|decoded| decoded == key))
+        raw == key || (node.escaped && from_str::<String>(quoted).is_ok_and(|decoded| decoded == key))
     }
 
     fn byte(&self, i: usize) -> Option<u8> {
@@ -128,7 +130,8 @@ impl<'a> Spans<'a> {
             b'[' => Kind::List,
             _ => Kind::Scalar,
         };
-        self.nodes.push(Node { key, value: (i as u32, i as u32), kind, first: NONE, next: NONE });
+        let escaped = self.text.as_bytes().get(key.0 as usize..key.1 as usize).is_some_and(|k| k.contains(&b'\\'));
+        self.nodes.push(Node { key, value: (i as u32, i as u32), kind, escaped, first: NONE, next: NONE });
         let end = match kind {
             Kind::Scalar if self.byte(i) == Some(b'"') => self.string(i),
             Kind::Scalar => {

@@ -56,6 +56,21 @@ fn keys_and_values() {
 }
 
 #[test]
+fn keys_with_escapes() {
+    let text = r#"{"a\u0062": 1, "ab\n": 2, "ab": [3], "\u0063": 4}"#;
+    let c = checkpoint(&[("config.json", text)]);
+    let mut l = Locator::new(&c);
+    let mut marked = |pointer: &str| {
+        let bytes = l.locate(&key("config.json", pointer)).unwrap().region.unwrap().bytes;
+        text[bytes].to_owned()
+    };
+    // `ab` is there twice, once with an escape; the last one counts.
+    assert_eq!(marked("/ab"), "\"ab\"");
+    assert_eq!(marked("/c"), r#""\u0063": 4"#);
+    assert_eq!(marked("/ab\n"), r#""ab\n": 2"#);
+}
+
+#[test]
 fn crlf_and_one_line_files() {
     let c = checkpoint(&[
         ("config.json", "{\r\n \"a\": 1,\r\n \"b\": 2\r\n}"),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::{FileEntry, Source, SourceError};
@@ -89,16 +89,69 @@ impl Source for LocalSource {
 
     fn read_range(&self, name: &str, offset: u64, len: u64, into: &mut Vec<u8>) -> Result<(), SourceError> {
         into.clear();
-        let path = self.paths.get(name).ok_or_else(|| SourceError::NotListed(name.to_owned()))?;
-        let wrap = |e| SourceError::io(path.display(), e);
-        let mut file = File::open(path).map_err(wrap)?;
-        let size = file.metadata().map_err(wrap)?.len();
-        let len = len.min(size.saturating_sub(offset));
+        let mut file = Open::new(self, name)?;
         if offset > 0 {
-            file.seek(SeekFrom::Start(offset)).map_err(wrap)?;
+            file.seek(offset)?;
         }
-        into.reserve_exact(usize::try_from(len).unwrap_or(0));
-        file.take(len).read_to_end(into).map_err(wrap)?;
+        file.append(len.min(file.size.saturating_sub(offset)), into)
+    }
+
+    fn read_head(
+        &self,
+        name: &str,
+        first: u64,
+        whole: &dyn Fn(&[u8]) -> u64,
+        into: &mut Vec<u8>,
+    ) -> Result<(), SourceError> {
+        into.clear();
+        let mut file = Open::new(self, name)?;
+        file.append(first.min(file.size), into)?;
+        let rest = whole(into).min(file.size).saturating_sub(into.len() as u64);
+        file.append(rest, into)
+    }
+}
+
+/// An open file, with its path for messages.
+struct Open<'a> {
+    file: File,
+    path: &'a Path,
+    size: u64,
+}
+
+impl<'a> Open<'a> {
+    fn new(source: &'a LocalSource, name: &str) -> Result<Self, SourceError> {
+        let path = source.paths.get(name).ok_or_else(|| SourceError::NotListed(name.to_owned()))?;
+        let wrap = |e| SourceError::io(path.display(), e);
+        let file = File::open(path).map_err(wrap)?;
+        // What it has now: it may have shrunk since it was listed.
+        let size = file.metadata().map_err(wrap)?.len();
+        Ok(Open { file, path, size })
+    }
+
+    fn seek(&mut self, offset: u64) -> Result<(), SourceError> {
+        self.file.seek(SeekFrom::Start(offset)).map_err(|e| SourceError::io(self.path.display(), e))?;
+        Ok(())
+    }
+
+    /// Reads `len` more bytes, fewer at the end of the file. `len` is never more than the file's size.
+    fn append(&mut self, len: u64, into: &mut Vec<u8>) -> Result<(), SourceError> {
+        let mut at = into.len();
+        let len = usize::try_from(len).unwrap_or(0);
+        if into.is_empty() && into.capacity() < len {
+            // Zeroed by the system rather than by us.
+            *into = vec![0; len];
+        } else {
+            into.resize(at + len, 0);
+        }
+        while let Some(rest) = into.get_mut(at..).filter(|rest| !rest.is_empty()) {
+            match self.file.read(rest) {
+                Ok(0) => break,
+                Ok(n) => at += n,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(SourceError::io(self.path.display(), e)),
+            }
+        }
+        into.truncate(at);
         Ok(())
     }
 }

@@ -1,7 +1,9 @@
 //! The rules of `Metadata::validate` of the safetensors crate, applied to every tensor.
 
+use std::sync::Arc;
+
 use super::{Defect, DefectKind, Entries, Raw};
-use crate::checkpoint::{Header, ShardState, Tensor};
+use crate::checkpoint::{Header, Name, ShardState, Tensor};
 
 /// Judges the entries of a header in front of `data` bytes, in a file of `size` bytes.
 pub(super) fn check(entries: Entries, data: u64, size: u64) -> ShardState {
@@ -22,12 +24,26 @@ pub(super) fn check(entries: Entries, data: u64, size: u64) -> ShardState {
             Defect::new(DefectKind::DuplicateName, format!("`{name}` is in the header more than once")).of(name)
         }));
     }
-    let tensors = tensors
-        .into_iter()
-        .filter_map(|t| Some(Tensor { name: t.name, dtype: t.dtype?, shape: t.shape?, span: t.span? }))
-        .collect();
-    let header = Header { tensors, metadata, duplicates };
+    let header = Header { tensors: keep(tensors), metadata, duplicates };
     if defects.is_empty() { ShardState::Good(header) } else { ShardState::Broken(defects, header) }
+}
+
+/// The tensors that can be read, all their names in one piece of memory.
+fn keep(tensors: Vec<Raw>) -> Vec<Tensor> {
+    let mut names = String::with_capacity(tensors.iter().map(|t| t.name.len()).sum());
+    tensors.iter().for_each(|t| names.push_str(&t.name));
+    let names = Arc::new(names);
+    let mut start = 0u32;
+    let mut kept = Vec::with_capacity(tensors.len());
+    for t in tensors {
+        // A header has at most 100 MB, and so have its names.
+        let len = u32::try_from(t.name.len()).unwrap_or(0);
+        if let (Some(dtype), Some(shape), Some(span)) = (t.dtype, t.shape, t.span) {
+            kept.push(Tensor { name: Name::part(&names, (start, len)), dtype, shape, span });
+        }
+        start += len;
+    }
+    kept
 }
 
 /// The end of the last tensor, when all follow one another in file order and have the size they should have.
@@ -39,12 +55,12 @@ fn in_order(tensors: &[Raw]) -> Option<u64> {
 }
 
 /// Of sorted tensors, keeps the last of each name, and tells which names occurred more than once.
-fn drop_duplicates(tensors: &mut Vec<Raw>) -> Vec<String> {
+fn drop_duplicates<'a>(tensors: &mut Vec<Raw<'a>>) -> Vec<String> {
     if tensors.is_sorted_by(|a, b| a.name < b.name) {
         return Vec::new();
     }
     let mut duplicates: Vec<String> = Vec::new();
-    let mut kept: Vec<Raw> = Vec::with_capacity(tensors.len());
+    let mut kept: Vec<Raw<'a>> = Vec::with_capacity(tensors.len());
     for t in tensors.drain(..) {
         match kept.last_mut() {
             Some(last) if last.name == t.name => {

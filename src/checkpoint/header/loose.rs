@@ -28,7 +28,7 @@ struct TensorInfo {
 }
 
 /// Every entry that can be read, and the defects of the rest.
-pub(super) fn read(text: &str) -> Entries {
+pub(super) fn read(text: &str) -> Entries<'static> {
     let mut out = Entries::default();
     let verdict = serde_json::from_str::<HashMetadata>(text).map(drop);
     let mut json = serde_json::Deserializer::from_str(text);
@@ -55,7 +55,7 @@ pub(super) fn read(text: &str) -> Entries {
     out
 }
 
-struct Salvage<'a>(&'a mut Entries);
+struct Salvage<'a>(&'a mut Entries<'static>);
 
 impl<'de> DeserializeSeed<'de> for Salvage<'_> {
     type Value = ();
@@ -96,7 +96,7 @@ impl<'de> DeserializeSeed<'de> for AsValue {
     }
 }
 
-impl Entries {
+impl Entries<'static> {
     fn metadata(&mut self, value: &Value) {
         match value {
             Value::Null => {}
