@@ -14,6 +14,7 @@ pub mod mapper;
 pub mod method;
 pub mod outcome;
 pub mod place;
+pub mod python;
 pub mod quantization;
 pub mod registry;
 pub mod stream;

@@ -23,7 +23,6 @@ pub struct Builder<'a> {
     pub trace: &'a mut Trace,
     /// The tree under construction.
     pub tree: Tree,
-    default_element: Element,
     files: Vec<(String, Rc<ClassFile>)>,
     /// Modules by path: parents learn of their children only once those are built.
     paths: rustc_hash::FxHashMap<String, usize>,
@@ -44,24 +43,16 @@ impl<'a> Builder<'a> {
             method,
             trace,
             tree: Tree::default(),
-            default_element: Element::Model,
             files: Vec::new(),
             paths: rustc_hash::FxHashMap::default(),
         };
         let scope = Scope { config, root: config, vars: extra };
-        b.class(class, 0, "", &scope, None);
+        b.class(class, 0, "", &scope);
         b.tree
     }
 
-    /// A class root at `path`; `as_node` is the node of the using class.
-    fn class(
-        &mut self,
-        file: &Rc<ClassFile>,
-        parent: usize,
-        path: &str,
-        scope: &Scope,
-        as_node: Option<&Node>,
-    ) -> usize {
+    /// A class root at `path`.
+    fn class(&mut self, file: &Rc<ClassFile>, parent: usize, path: &str, scope: &Scope) -> usize {
         self.tree.unknown.extend(file.unknown.iter().map(|u| format!("{}: {u}", file.class)));
         // The loader renames the lists once for the outer class and once for an inner one (spec B.5).
         self.method.enter_class(file, scope);
@@ -73,12 +64,7 @@ impl<'a> Builder<'a> {
             self.trace.events.push(e);
         }
         let root = if path.is_empty() { String::new() } else { format!("{path}.") };
-        let at = self.node(&file.tree, parent, path, &root, scope);
-        if let (Some(node), Some(at)) = (as_node, at) {
-            debug_assert!(node.uses.is_some());
-            let _ = at;
-        }
-        let at = at.unwrap_or(parent);
+        let at = self.node(&file.tree, parent, path, &root, scope).unwrap_or(parent);
         self.tie(file, at, scope);
         at
     }
@@ -94,7 +80,7 @@ impl<'a> Builder<'a> {
         let scope = Scope { config, ..*outer };
         if let Some(inner) = &node.uses {
             let file = self.file(inner)?;
-            return Some(self.class(&file, parent, path, &scope, Some(node)));
+            return Some(self.class(&file, parent, path, &scope));
         }
         let at = self.tree.modules.len();
         self.tree.modules.push(Module {
@@ -189,7 +175,7 @@ impl<'a> Builder<'a> {
                     self.tree.unknown.push(format!("{path}: the config gives no size for it"));
                     continue;
                 };
-                let element = dtype.map_or(self.default_element, element);
+                let element = dtype.map_or(Element::Model, element);
                 let mut slot = Slot::new(name, shape, element, Load::Whole, 1);
                 slot.buffer = buffer;
                 self.tree.modules[at].slots.push(slot);

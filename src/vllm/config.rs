@@ -1,6 +1,7 @@
 //! Config resolution: what transformers and vLLM make of `config.json` (spec B.1, B.7.1), by the programs in
 //! `rules/facts/vllm/<version>/configs`.
 
+use super::python;
 use super::trace::{Effect, Event, Kind, Raised, Stage};
 use crate::facts::{self, ConfigFile, Scope};
 use serde_json::{Map, Value};
@@ -106,8 +107,8 @@ fn run(
         {
             let text = format!(
                 "Validation error for field '{field}':\n    TypeError: Field '{field}' expected {kind}, got {} (value: {})",
-                python_type(value),
-                python_repr(value)
+                python::type_name(value),
+                python::repr(value)
             );
             return Err(Box::new(refused(
                 Kind::ConfigField,
@@ -160,7 +161,7 @@ fn run(
             let mut text = check.message.clone();
             for (k, v) in snapshot.as_object().into_iter().flatten() {
                 if text.contains('{') {
-                    text = text.replace(&format!("{{{k}}}"), &python_str(v));
+                    text = text.replace(&format!("{{{k}}}"), &python::display(v));
                 }
             }
             return Err(Box::new(refused(Kind::ConfigField, &check.error, text, at)));
@@ -201,43 +202,4 @@ fn of_type(v: &Value, kind: &str) -> bool {
             }
         }
     })
-}
-
-/// `type(v).__name__`.
-pub fn python_type(v: &Value) -> &'static str {
-    match v {
-        Value::Null => "NoneType",
-        Value::Bool(_) => "bool",
-        Value::Number(n) if n.is_f64() => "float",
-        Value::Number(_) => "int",
-        Value::String(_) => "str",
-        Value::Array(_) => "list",
-        Value::Object(_) => "dict",
-    }
-}
-
-/// `repr(v)`.
-pub fn python_repr(v: &Value) -> String {
-    match v {
-        Value::Null => "None".into(),
-        Value::Bool(true) => "True".into(),
-        Value::Bool(false) => "False".into(),
-        Value::String(s) if s.contains('\'') && !s.contains('"') => format!("\"{s}\""),
-        Value::String(s) => format!("'{}'", s.replace('\\', "\\\\").replace('\'', "\\'").replace('\n', "\\n")),
-        Value::Array(a) => format!("[{}]", a.iter().map(python_repr).collect::<Vec<_>>().join(", ")),
-        Value::Object(o) => {
-            format!(
-                "{{{}}}",
-                o.iter().map(|(k, v)| format!("'{k}': {}", python_repr(v))).collect::<Vec<_>>().join(", ")
-            )
-        }
-        Value::Number(n) => n.to_string(),
-    }
-}
-
-fn python_str(v: &Value) -> String {
-    match v {
-        Value::String(s) => s.clone(),
-        v => python_repr(v),
-    }
 }

@@ -1,6 +1,6 @@
 //! Architecture lookup (vllm/model_executor/models/registry.py; spec B.2).
 
-use super::config::python_repr;
+use super::python;
 use super::trace::{Effect, Event, Kind, Raised, Stage};
 use crate::facts;
 use serde_json::Value;
@@ -70,7 +70,7 @@ pub fn resolve(version: &str, raw: &Value, model_type: &str) -> Result<Found, Bo
     }
     let list: Vec<Value> = names.iter().map(|n| Value::from(n.as_str())).collect();
     let all: Vec<String> = registry.architectures.keys().map(|k| format!("'{k}'")).collect();
-    let list = python_repr(&Value::Array(list));
+    let list = python::repr(&Value::Array(list));
     Err(refused(
         Kind::ArchitectureUnknown,
         format!(

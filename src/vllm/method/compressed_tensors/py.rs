@@ -1,149 +1,16 @@
-//! What Python and pydantic make of JSON values: `repr`, truth, type names, coercions, and the text of a
-//! `ValidationError`. vLLM prints these words, so they have to be the same.
+//! What pydantic makes of JSON values: coercions, and the text of a `ValidationError`. vLLM prints these words, so they have
+//! to be the same.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
+
+pub(super) use crate::facts::expr::truthy;
+pub(super) use crate::vllm::python::{display, repr, repr_map, repr_str, type_name};
 
 use crate::vllm::trace::Raised;
 
 /// An exception.
 pub(super) fn raised(error_type: &str, text: impl Into<String>) -> Raised {
     Raised { error_type: error_type.to_owned(), text: text.into() }
-}
-
-/// `type(value).__name__`.
-pub(super) fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "NoneType",
-        Value::Bool(_) => "bool",
-        Value::Number(n) if n.is_f64() => "float",
-        Value::Number(_) => "int",
-        Value::String(_) => "str",
-        Value::Array(_) => "list",
-        Value::Object(_) => "dict",
-    }
-}
-
-/// `bool(value)`.
-pub(super) fn truthy(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::Bool(b) => *b,
-        Value::Number(n) => n.as_f64() != Some(0.0),
-        Value::String(s) => !s.is_empty(),
-        Value::Array(a) => !a.is_empty(),
-        Value::Object(o) => !o.is_empty(),
-    }
-}
-
-/// `str(value)`.
-pub(super) fn display(value: &Value) -> String {
-    match value {
-        Value::String(s) => s.clone(),
-        other => repr(other),
-    }
-}
-
-/// `repr(value)`.
-pub(super) fn repr(value: &Value) -> String {
-    let mut out = String::new();
-    write_repr(value, &mut out);
-    out
-}
-
-/// `repr` of an object's entries.
-pub(super) fn repr_map(map: &Map<String, Value>) -> String {
-    let mut out = String::new();
-    write_map(map, &mut out);
-    out
-}
-
-fn write_map(map: &Map<String, Value>, out: &mut String) {
-    out.push('{');
-    for (i, (key, value)) in map.iter().enumerate() {
-        if i > 0 {
-            out.push_str(", ");
-        }
-        out.push_str(&repr_str(key));
-        out.push_str(": ");
-        write_repr(value, out);
-    }
-    out.push('}');
-}
-
-fn write_repr(value: &Value, out: &mut String) {
-    match value {
-        Value::Null => out.push_str("None"),
-        Value::Bool(true) => out.push_str("True"),
-        Value::Bool(false) => out.push_str("False"),
-        Value::Number(n) => match n.as_f64() {
-            Some(f) if n.is_f64() => out.push_str(&repr_float(f)),
-            _ => out.push_str(&n.to_string()),
-        },
-        Value::String(s) => out.push_str(&repr_str(s)),
-        Value::Array(items) => {
-            out.push('[');
-            for (i, item) in items.iter().enumerate() {
-                if i > 0 {
-                    out.push_str(", ");
-                }
-                write_repr(item, out);
-            }
-            out.push(']');
-        }
-        Value::Object(map) => write_map(map, out),
-    }
-}
-
-fn repr_float(f: f64) -> String {
-    // Rust's shortest digits and thresholds are Python's; only the exponent is written differently.
-    let text = format!("{f:?}");
-    match text.split_once('e') {
-        None => text,
-        Some((digits, exponent)) => {
-            let (sign, number) = match exponent.strip_prefix('-') {
-                Some(number) => ('-', number),
-                None => ('+', exponent),
-            };
-            format!("{digits}e{sign}{number:0>2}")
-        }
-    }
-}
-
-/// `repr` of a string.
-pub(super) fn repr_str(text: &str) -> String {
-    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push(quote);
-    for c in text.chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if c == quote => {
-                out.push('\\');
-                out.push(c);
-            }
-            c if !unprintable(c) => out.push(c),
-            c => {
-                let n = u32::from(c);
-                out.push_str(&match n {
-                    0..=0xff => format!("\\x{n:02x}"),
-                    0x100..=0xffff => format!("\\u{n:04x}"),
-                    _ => format!("\\U{n:08x}"),
-                });
-            }
-        }
-    }
-    out.push(quote);
-    out
-}
-
-fn unprintable(c: char) -> bool {
-    c.is_control()
-        || (c.is_whitespace() && c != ' ')
-        || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
-        || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e000}'..='\u{f8ff}' | '\u{e0000}'..='\u{10ffff}')
 }
 
 /// One line of a `ValidationError`.
