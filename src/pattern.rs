@@ -137,12 +137,17 @@ impl Pattern {
     /// Whether a `re:` pattern would match `name` if it were not anchored at the start (Python's `regex.search`), for
     /// hints on near misses. Always false for exact entries, and where there is no answer.
     ///
-    /// Compiles anew each time: for a handful of names, not for all of them.
+    /// Compiles anew each time: [`Pattern::would_match_any_unanchored`] for more than one name.
     pub fn would_match_unanchored(&self, name: &str) -> bool {
+        self.would_match_any_unanchored([name])
+    }
+
+    /// The same for any of many names, compiled once, and given up for good at the first name that costs too much.
+    pub fn would_match_any_unanchored<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> bool {
         self.is_regex()
-            && Compiled::new(&format!("(?:{})", python::translate(self.source())))
-                .and_then(|c| c.is_match(name))
-                .unwrap_or(false)
+            && Compiled::new(&format!("(?:{})", python::translate(self.source()))).is_ok_and(|c| {
+                names.into_iter().map(|n| c.is_match(n)).find(|m| *m != Ok(false)).is_some_and(|m| m == Ok(true))
+            })
     }
 
     fn source(&self) -> &str {
@@ -332,5 +337,21 @@ mod tests {
         let set = PatternSet::new(["re:lm_head", "re:vision", "lm_head", "re:.*lm_head"]);
         assert_eq!(set.near_misses("model.lm_head"), [0]);
         assert!(set.near_misses("lm_head").is_empty());
+    }
+
+    #[test]
+    fn looks_for_near_misses_among_many_names() {
+        let names = ["model.layers.0.mlp.down_proj", "model.norm"];
+        assert!(Pattern::new("re:mlp\\.down").unwrap().would_match_any_unanchored(names));
+        assert!(!Pattern::new("re:vision").unwrap().would_match_any_unanchored(names));
+        assert!(
+            !Pattern::new("model.norm").unwrap().would_match_any_unanchored(names),
+            "exact entries have no near miss here"
+        );
+        // One answer that costs too much is the last: the name behind it is not tried.
+        let hostile = Pattern::new("re:(?=b)b|^(?=a)(a|aa)+$").unwrap();
+        let long = format!("{}!", "a".repeat(200));
+        assert!(!hostile.would_match_any_unanchored([long.as_str(), "b"]));
+        assert!(hostile.would_match_any_unanchored(["b"]));
     }
 }

@@ -5,7 +5,7 @@ use super::quantization::Place;
 use super::trace::{Effect, Event, Kind, Stage, Trace};
 use super::tree::{Quant, Tree};
 use super::words;
-use fancy_regex::Regex;
+use crate::pattern::Pattern;
 
 /// Events for every dead entry. `detail` is `entry TAB hint TAB suggestion`.
 pub fn dead_entries(method: &Method, place: Option<&Place>, tree: &Tree, trace: &mut Trace) {
@@ -73,13 +73,14 @@ fn near_miss(entry: &str, ignore: bool, names: &[&str], classes: &[&str], tree: 
         }
     }
     if let Some(pattern) = entry.strip_prefix("re:") {
-        let Ok(re) = Regex::new(pattern) else { return ("broken", String::new()) };
-        if names.iter().any(|n| re.is_match(n).unwrap_or(false)) {
+        // Patterns are a stranger's: `Pattern` knows when one costs too much.
+        let Ok(whole) = Pattern::new(entry) else { return ("broken", String::new()) };
+        if whole.would_match_any_unanchored(names.iter().copied()) {
             return ("unanchored", format!("re:.*{}", pattern.trim_start_matches('^').trim_start_matches(".*")));
         }
-        if let Some(rest) =
-            ["model\\.", "model.", "language_model\\.", "language_model."].iter().find_map(|p| pattern.strip_prefix(p))
-            && Regex::new(rest).is_ok_and(|re| names.iter().any(|n| re.is_match(n).unwrap_or(false)))
+        let rests = ["model\\.", "model.", "language_model\\.", "language_model."];
+        if let Some(rest) = rests.iter().find_map(|p| pattern.strip_prefix(p))
+            && Pattern::new(&format!("re:{rest}")).is_ok_and(|p| p.would_match_any_unanchored(names.iter().copied()))
         {
             return ("hf-name", format!("re:.*{rest}"));
         }
@@ -102,11 +103,13 @@ fn near_miss(entry: &str, ignore: bool, names: &[&str], classes: &[&str], tree: 
     if entry.contains('*') {
         return ("glob", format!("re:{}", entry.replace('.', "\\.").replace('*', ".*")));
     }
-    if let Some(full) = names.iter().find(|n| n.ends_with(&format!(".{entry}"))) {
-        let one = names.iter().filter(|n| n.ends_with(&format!(".{entry}"))).count() == 1;
+    let ending = format!(".{entry}");
+    let mut full = names.iter().filter(|n| n.ends_with(&ending));
+    if let Some(first) = full.next() {
+        let one = full.next().is_none();
         return (
             "wrong-prefix",
-            if one { (*full).to_owned() } else { format!("re:.*\\.{}$", entry.replace('.', "\\.")) },
+            if one { (*first).to_owned() } else { format!("re:.*\\.{}$", entry.replace('.', "\\.")) },
         );
     }
     let mut rest = entry;
