@@ -19,12 +19,11 @@ pub(super) static RULE: Rule = Rule {
 fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     let events = sink.events(plan);
     let Some(first) = events.first() else { return };
-    let lines = events.iter().map(|e| format!("{}   {}", e.tensor.as_deref().unwrap_or_default(), e.detail)).collect();
     let n = events.len();
     sink.cause(&events)
         .at(first)
         .subjects(words::names(&events))
-        .evidence(lines)
+        .evidence(words::detail_lines(&events))
         .help("a size or group size in config.json is smaller than that of the files: take both from one export")
         .say(format!(
             "{} larger than {} place, and vLLM cuts {} without a word",

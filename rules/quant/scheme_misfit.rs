@@ -20,13 +20,12 @@ fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     let events = sink.events(plan);
     let Some(first) = events.first() else { return };
     let (file, pointer) = words::quant_key(plan, "/config_groups");
-    let lines = events.iter().map(|e| format!("{}   {}", e.tensor.as_deref().unwrap_or_default(), e.detail)).collect();
     let n = events.len();
     sink.cause(&events)
         .key(&file, &pointer)
         .label(format!("does not fit `{}`", first.tensor.as_deref().unwrap_or_default()))
         .subjects(words::names(&events))
-        .evidence(lines)
+        .evidence(words::detail_lines(&events))
         .help("compare `group_size`, `num_bits` and `strategy` with the run that made the tensors")
         .say(format!(
             "{} not fit the scheme of the config",

@@ -51,6 +51,11 @@ pub fn tensor_lines(cp: &Checkpoint, events: &[&Event]) -> Vec<String> {
         .collect()
 }
 
+/// Evidence lines `name   detail`: for events whose detail says the shapes or dtypes.
+pub fn detail_lines(events: &[&Event]) -> Vec<String> {
+    events.iter().map(|e| format!("{}   {}", e.tensor.as_deref().unwrap_or_default(), e.detail)).collect()
+}
+
 /// `BF16 [3840, 6912]`, or nothing when the header is not here.
 pub fn tensor_type(cp: &Checkpoint, file: &str, name: &str) -> String {
     let tensor = cp.shard(file).and_then(|s| s.header()).and_then(|h| h.get(name));
