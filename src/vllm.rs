@@ -23,7 +23,7 @@ pub mod trace;
 pub mod tree;
 pub mod words;
 
-use crate::checkpoint::{Checkpoint, FolderKind, Part, ShardState};
+use crate::checkpoint::{Checkpoint, FolderKind, Part};
 use crate::facts;
 use build::Builder;
 use mapper::Mapper;
@@ -128,13 +128,14 @@ impl Plan {
         }
         let raw = read_config(cp)?;
         let mut resolved = config::resolve(&target.vllm, raw)?;
-        let found = registry::resolve(&target.vllm, raw, &resolved.model_type)?;
+        let registry = facts::registry(&target.vllm);
+        let found = registry::resolve(&target.vllm, registry.as_ref(), raw, &resolved.model_type)?;
         if found.group == "speculative" {
             return Err(draft(&found.architecture));
         }
         self.class = Some(found.class.clone());
         let place = quantization::find(cp, raw);
-        let mut method = quantization::method(target, place.as_ref(), &mut self.trace);
+        let mut method = quantization::method(target, registry.as_ref(), place.as_ref(), &mut self.trace);
         self.method = match &method {
             Method::None => None,
             Method::CompressedTensors(_) => Some("compressed-tensors".into()),
@@ -171,7 +172,7 @@ impl Plan {
             // Nothing is built, so nothing can be said of where tensors would land.
             return Ok(());
         }
-        let mut selection = files::select(cp, target, &mut self.trace);
+        let selection = files::select(cp, target, &mut self.trace);
         if selection.pickles {
             return Err(unknown("the weights are pickles (.bin, .pt), which are not read"));
         }
@@ -183,58 +184,18 @@ impl Plan {
         .rename_only();
         let rename = |name: &str| outer.rename(name);
         let mut stream = Stream::new(&mut tree, &mut self.trace, &rename, method.is_some());
-        for i in selection.shards.clone() {
-            let shard = &cp.shards[i];
-            let (header, broken) = match &shard.state {
-                ShardState::Good(h) => (h, false),
-                ShardState::Broken(defects, h) => {
-                    for d in defects {
-                        let mut e = Event::new(Stage::Load, Effect::Refuses, Kind::HeaderBroken);
-                        e.file = Some(shard.file.clone());
-                        e.tensor.clone_from(&d.tensor);
-                        e.detail.clone_from(&d.text);
-                        e.error = Some(Raised {
-                            error_type: "SafetensorError".into(),
-                            text: shard.refusal().unwrap_or_default(),
-                        });
-                        stream.trace.events.push(e);
-                    }
-                    (h, true)
-                }
-                ShardState::Pointer { size } => {
-                    let map = cp.index.get().and_then(|i| i.weight_map.as_ref());
-                    selection.names.extend(map.into_iter().flatten().filter(|n| n.1 == shard.file).cloned());
-                    let mut e = Event::new(Stage::Load, Effect::Refuses, Kind::PointerAmongShards);
-                    e.file = Some(shard.file.clone());
-                    e.bytes = *size;
-                    e.error = Some(Raised {
-                        error_type: "SafetensorError".into(),
-                        text: shard.refusal().unwrap_or_default(),
-                    });
-                    stream.trace.events.push(e);
-                    continue;
-                }
-            };
-            for t in &header.tensors {
-                let bytes = t.span.1.saturating_sub(t.span.0);
-                self.tensors += 1;
-                self.bytes = self.bytes.saturating_add(bytes);
-                // Of a broken header only the names are believed, and only to say what else is missing.
-                let (dtype, shape) = if broken { (None, None) } else { (Some(t.dtype), Some(&*t.shape)) };
-                stream.tensor(&Stored { name: &t.name, file: &shard.file, dtype, shape, bytes });
-            }
-        }
-        let mut names: Vec<&(String, String)> = selection.names.iter().collect();
+        let elsewhere = stream.shards(cp, &selection);
+        let mut names: Vec<&(String, String)> = selection.names.iter().chain(elsewhere).collect();
         names.sort_by(|a, b| (&a.1, &a.0).cmp(&(&b.1, &b.0)));
         let before = stream.trace.events.len();
         for (name, file) in names {
-            self.tensors += 1;
             stream.tensor(&Stored { name, file, dtype: None, shape: None, bytes: 0 });
         }
         if !selection.absent {
             // Tensors of a missing shard are only marked as somewhere: what is wrong with them is not known.
             stream.trace.events.truncate(before);
         }
+        (self.tensors, self.bytes) = (stream.streamed, stream.bytes);
         let (placed, skipped) = (stream.placed, std::mem::take(&mut stream.skipped));
         files::compare(cp, &selection, &mut self.trace);
         if selection.absent {

@@ -5,7 +5,7 @@ use super::method::Method;
 use super::method::compressed_tensors::CompressedTensors;
 use super::trace::{Effect, Event, Kind, Raised, Stage, Trace};
 use crate::checkpoint::Checkpoint;
-use crate::facts;
+use crate::facts::Registry;
 use serde_json::Value;
 
 /// A quantization config and where it stands.
@@ -53,11 +53,11 @@ fn value_error(text: String) -> Raised {
 }
 
 /// The method in effect. Refusals and oddities go to the trace.
-pub fn method(target: &Target, place: Option<&Place>, trace: &mut Trace) -> Method {
+pub fn method(target: &Target, registry: Option<&Registry>, place: Option<&Place>, trace: &mut Trace) -> Method {
     let Some(place) = place else {
         return match &target.quantization {
             Some(q) => {
-                check_name(target, q, None, trace);
+                check_name(registry, q, None, trace);
                 Method::Unknown(q.clone())
             }
             None => Method::None,
@@ -86,7 +86,7 @@ pub fn method(target: &Target, place: Option<&Place>, trace: &mut Trace) -> Meth
         push(trace, Kind::ArgumentRefused, Effect::Refuses, place, "/quant_method", Some(value_error(text)));
         return Method::Unknown(name);
     }
-    if !check_name(target, &name, Some(place), trace) {
+    if !check_name(registry, &name, Some(place), trace) {
         return Method::Unknown(name);
     }
     if name != "compressed-tensors" {
@@ -102,8 +102,8 @@ pub fn method(target: &Target, place: Option<&Place>, trace: &mut Trace) -> Meth
 }
 
 /// Whether vLLM knows a method by this name, after the overrides have renamed it.
-fn check_name(target: &Target, name: &str, place: Option<&Place>, trace: &mut Trace) -> bool {
-    let Some(registry) = facts::registry(&target.vllm) else { return true };
+fn check_name(registry: Option<&Registry>, name: &str, place: Option<&Place>, trace: &mut Trace) -> bool {
+    let Some(registry) = registry else { return true };
     let known = &registry.quant_methods;
     // Names that another class answers for (`override_quantization_method`).
     if known.is_empty()

@@ -2,7 +2,7 @@
 
 use super::python;
 use super::trace::{Effect, Event, Kind, Raised, Stage};
-use crate::facts;
+use crate::facts::{self, Registry};
 use serde_json::Value;
 
 /// What an architecture name leads to.
@@ -24,8 +24,8 @@ fn refused(kind: Kind, text: String) -> Box<Event> {
 }
 
 /// Resolve `architectures`; the error is the event that ends the load there.
-pub fn resolve(version: &str, raw: &Value, model_type: &str) -> Result<Found, Box<Event>> {
-    let Some(registry) = facts::registry(version) else {
+pub fn resolve(version: &str, registry: Option<&Registry>, raw: &Value, model_type: &str) -> Result<Found, Box<Event>> {
+    let Some(registry) = registry else {
         let mut e = Event::new(Stage::Config, Effect::Keeps, Kind::Unknown);
         e.detail = format!("no facts for vLLM {version}");
         return Err(Box::new(e));

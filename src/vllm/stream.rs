@@ -2,13 +2,14 @@
 
 mod homeless;
 
+use super::files::Selection;
 use super::mapper::{Mapped, Shard};
 use super::method::Element;
 use super::place::{self, Placed};
 use super::trace::{Effect, Event, Kind, Raised, Stage, Trace};
 use super::tree::{Loader, Module, Quant, Tree, join};
 use super::{experts, keyed, words};
-use crate::checkpoint::Dtype;
+use crate::checkpoint::{Checkpoint, Dtype, ShardState};
 use crate::facts::NodeKind;
 use homeless::{ignorable, value_error};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -39,6 +40,10 @@ pub struct Stream<'a> {
     pub rename: &'a dyn Fn(&str) -> String,
     /// Packed parts of a fused component (for the entries to suggest).
     pub quantized: bool,
+    /// Tensors that were streamed.
+    pub streamed: usize,
+    /// Their bytes, where known.
+    pub bytes: u64,
     /// Tensors that landed in a parameter.
     pub placed: usize,
     aliases: FxHashMap<String, String>,
@@ -57,6 +62,8 @@ impl<'a> Stream<'a> {
             trace,
             rename,
             quantized,
+            streamed: 0,
+            bytes: 0,
             placed: 0,
             aliases,
             skipped: Vec::new(),
@@ -65,8 +72,53 @@ impl<'a> Stream<'a> {
         }
     }
 
+    /// Every tensor of the chosen shards, and what is wrong with their headers.
+    ///
+    /// Returns the index's names of shards that are pointers: they are somewhere, as those of missing shards are.
+    pub fn shards<'c>(&mut self, cp: &'c Checkpoint, selection: &Selection) -> Vec<&'c (String, String)> {
+        let mut elsewhere = Vec::new();
+        for shard in selection.shards.iter().map(|i| &cp.shards[*i]) {
+            let refused = |kind| {
+                let mut e = Event::new(Stage::Load, Effect::Refuses, kind);
+                e.file = Some(shard.file.clone());
+                let text = shard.refusal().unwrap_or_default();
+                e.error = Some(Raised { error_type: "SafetensorError".into(), text });
+                e
+            };
+            let (header, broken) = match &shard.state {
+                ShardState::Good(h) => (h, false),
+                ShardState::Broken(defects, h) => {
+                    for d in defects {
+                        let mut e = refused(Kind::HeaderBroken);
+                        e.tensor.clone_from(&d.tensor);
+                        e.detail.clone_from(&d.text);
+                        self.trace.events.push(e);
+                    }
+                    (h, true)
+                }
+                ShardState::Pointer { size } => {
+                    let map = cp.index.get().and_then(|i| i.weight_map.as_ref());
+                    elsewhere.extend(map.into_iter().flatten().filter(|n| n.1 == shard.file));
+                    let mut e = refused(Kind::PointerAmongShards);
+                    e.bytes = *size;
+                    self.trace.events.push(e);
+                    continue;
+                }
+            };
+            for t in &header.tensors {
+                let bytes = t.span.1.saturating_sub(t.span.0);
+                // Of a broken header only the names are believed, and only to say what else is missing.
+                let (dtype, shape) = if broken { (None, None) } else { (Some(t.dtype), Some(&*t.shape)) };
+                self.tensor(&Stored { name: &t.name, file: &shard.file, dtype, shape, bytes });
+            }
+        }
+        elsewhere
+    }
+
     /// One tensor, from the root.
     pub fn tensor(&mut self, t: &Stored) {
+        self.streamed += 1;
+        self.bytes = self.bytes.saturating_add(t.bytes);
         if self.tree.modules.is_empty() {
             return;
         }
