@@ -6,6 +6,7 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::{FileEntry, Source, SourceError};
+use walkdir::WalkDir;
 
 /// Folders below the checkpoint that are still listed: `original/`, `assets/x/`, never a whole disk.
 const MAX_DEPTH: usize = 6;
@@ -35,47 +36,44 @@ impl LocalSource {
             return Err(SourceError::Missing(folder.display().to_string()));
         }
         let mut source = LocalSource { files: Vec::new(), paths: HashMap::new() };
-        let mut seen = 0;
-        source.walk(folder, folder, "", 0, &mut seen)?;
+        source.walk(folder)?;
         source.files.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(source)
     }
 
-    fn walk(
-        &mut self,
-        root: &Path,
-        dir: &Path,
-        prefix: &str,
-        depth: usize,
-        seen: &mut usize,
-    ) -> Result<(), SourceError> {
-        let entries = match fs::read_dir(dir) {
-            Ok(entries) => entries,
-            // A sub-folder that is closed to us takes nothing away from the checkpoint above it.
-            Err(_) if depth > 0 => return Ok(()),
-            Err(e) => return Err(SourceError::io(dir.display(), e)),
-        };
-        for entry in entries {
-            let entry = entry.map_err(|e| SourceError::io(dir.display(), e))?;
-            *seen += 1;
-            if *seen > MAX_ENTRIES {
+    fn walk(&mut self, root: &Path) -> Result<(), SourceError> {
+        let wrap = |e: walkdir::Error| SourceError::io(root.display(), e.into());
+        // The root is at depth 0, what lies in it at depth 1.
+        let mut entries = WalkDir::new(root).max_depth(MAX_DEPTH + 1).into_iter();
+        let mut seen = 0;
+        while let Some(entry) = entries.next() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                // A sub-folder that is closed to us takes nothing away from the checkpoint above it.
+                Err(e) if e.depth() > 0 && e.path().is_some() => continue,
+                Err(e) => return Err(wrap(e)),
+            };
+            if entry.depth() == 0 {
+                continue;
+            }
+            seen += 1;
+            if seen > MAX_ENTRIES {
                 return Err(SourceError::TooMany { path: root.display().to_string(), limit: MAX_ENTRIES });
             }
-            let file_name = entry.file_name();
-            let file_name = file_name.to_string_lossy();
-            let name = format!("{prefix}{file_name}");
-            let Ok(kind) = entry.file_type() else { continue };
-            if kind.is_dir() {
-                if depth < MAX_DEPTH && !file_name.starts_with('.') {
-                    self.walk(root, &entry.path(), &format!("{name}/"), depth + 1, seen)?;
+            if entry.file_type().is_dir() {
+                if entry.file_name().to_string_lossy().starts_with('.') {
+                    entries.skip_current_dir();
                 }
                 continue;
             }
             // Follows links. A pipe or a device named `model.safetensors` would block the reader: files only.
             let Ok(meta) = fs::metadata(entry.path()) else { continue };
             if meta.is_file() {
+                let below = entry.path().strip_prefix(root).unwrap_or(entry.path());
+                let parts: Vec<_> = below.components().map(|c| c.as_os_str().to_string_lossy()).collect();
+                let name = parts.join("/");
                 self.files.push(FileEntry { name: name.clone(), size: meta.len() });
-                self.paths.insert(name, entry.path());
+                self.paths.insert(name, entry.into_path());
             }
         }
         Ok(())
