@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     assert_eq!(c.tensors().count(), deepseek::TENSORS);
 
     let last = c.index.get().and_then(|i| i.weight_map.as_ref()?.last()).ok_or("no index")?;
-    let place = Place::Tensor { file: last.1.clone(), name: last.0.clone() };
+    let place = Place::Tensor { file: last.1.to_string(), name: last.0.to_string() };
     time("first place in the index", 10, || Locator::new(&c).locate(&place));
     let mut locator = Locator::new(&c);
     locator.locate(&place);

@@ -11,6 +11,8 @@ mod order;
 mod pyjson;
 mod read;
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 pub use compact::{Name, Shape};
@@ -143,9 +145,9 @@ pub struct Json {
 #[derive(Debug, Clone, Default)]
 pub struct Index {
     /// The file's text.
-    pub text: String,
+    pub text: Arc<String>,
     /// Tensor name → shard in file order; `None` when the key is missing or not an object of strings.
-    pub weight_map: Option<Vec<(String, String)>>,
+    pub weight_map: Option<Vec<(Name, Name)>>,
     /// `metadata.total_size`, when a number.
     pub total_size: Option<u64>,
     /// JSON pointers of keys that occur twice in one object.

@@ -23,7 +23,7 @@ pub mod trace;
 pub mod tree;
 pub mod words;
 
-use crate::checkpoint::{Checkpoint, FolderKind, Part};
+use crate::checkpoint::{Checkpoint, FolderKind, Name, Part};
 use crate::facts;
 use build::Builder;
 use mapper::Mapper;
@@ -185,7 +185,7 @@ impl Plan {
         let rename = |name: &str| outer.rename(name);
         let mut stream = Stream::new(&mut tree, &mut self.trace, &rename, method.is_some());
         let elsewhere = stream.shards(cp, &selection);
-        let mut names: Vec<&(String, String)> = selection.names.iter().chain(elsewhere).collect();
+        let mut names: Vec<&(Name, Name)> = selection.names.iter().chain(elsewhere).collect();
         names.sort_by(|a, b| (&a.1, &a.0).cmp(&(&b.1, &b.0)));
         let before = stream.trace.events.len();
         for (name, file) in names {

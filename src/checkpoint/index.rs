@@ -1,12 +1,13 @@
 //! `model.safetensors.index.json`: 9 MB and 92,000 entries for the largest, of the plainest shape.
 
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use serde_json::Value;
 
 use super::cursor::Cursor;
-use super::{Defect, DefectKind, Index, Part, json, pyjson};
+use super::{Defect, DefectKind, Index, Name, Part, json, pyjson};
 
 /// The index, or why there is none. Of a broken file, the text comes along for excerpts.
 pub(super) fn parse(bytes: Vec<u8>) -> (Part<Index>, Option<String>) {
@@ -14,28 +15,27 @@ pub(super) fn parse(bytes: Vec<u8>) -> (Part<Index>, Option<String>) {
         Ok(text) => text,
         Err(defect) => return (Part::Broken(vec![defect]), None),
     };
-    if let Some(found) = scan(&text) {
-        let index = Index { text, ..found };
+    let text = Arc::new(text);
+    if let Some(index) = scan(&text) {
         return (Part::Present(index), None);
     }
     match pyjson::parse(&text) {
         Ok(p) if p.value.is_object() => (Part::Present(general(text, p)), None),
         Ok(_) => {
             let defect = Defect::new(DefectKind::Json, "the index is not a JSON object").at(0);
-            (Part::Broken(vec![defect]), Some(text))
+            (Part::Broken(vec![defect]), Some(text.to_string()))
         }
         Err(e) => {
             let defect = Defect::new(DefectKind::Json, e.text.clone()).saying(e.text).at(e.at);
-            (Part::Broken(vec![defect]), Some(text))
+            (Part::Broken(vec![defect]), Some(text.to_string()))
         }
     }
 }
 
-fn general(text: String, p: pyjson::Parsed) -> Index {
-    let weight_map =
-        p.value.get("weight_map").and_then(Value::as_object).and_then(|map| {
-            map.iter().map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect::<Option<Vec<_>>>()
-        });
+fn general(text: Arc<String>, p: pyjson::Parsed) -> Index {
+    let weight_map = p.value.get("weight_map").and_then(Value::as_object).and_then(|map| {
+        map.iter().map(|(k, v)| Some((k.as_str().into(), v.as_str()?.into()))).collect::<Option<Vec<_>>>()
+    });
     let total_size = p.value.pointer("/metadata/total_size").and_then(total);
     Index { text, weight_map, total_size, duplicate_keys: p.duplicate_keys }
 }
@@ -47,10 +47,10 @@ fn total(value: &Value) -> Option<u64> {
 }
 
 /// The fast way, for indexes of the usual shape: at most one `weight_map` of strings without escapes, and whatever
-/// else in between, which is left to the general parser. `None` for anything else. The text is left out.
-fn scan(text: &str) -> Option<Index> {
+/// else in between, which is left to the general parser. `None` for anything else.
+fn scan(text: &Arc<String>) -> Option<Index> {
     let mut c = Cursor::new(text);
-    let mut index = Index::default();
+    let mut index = Index { text: Arc::clone(text), ..Index::default() };
     let mut seen = Vec::new();
     c.token(b'{')?;
     if c.peek()? == b'}' {
@@ -65,7 +65,7 @@ fn scan(text: &str) -> Option<Index> {
             seen.push(key);
             c.token(b':')?;
             if key == "weight_map" {
-                index.weight_map = Some(weight_map(&mut c)?);
+                index.weight_map = Some(weight_map(&mut c, text)?);
             } else {
                 let value = small_value(&mut c)?;
                 if key == "metadata" {
@@ -80,7 +80,7 @@ fn scan(text: &str) -> Option<Index> {
     c.at_end().then_some(index)
 }
 
-fn weight_map(c: &mut Cursor) -> Option<Vec<(String, String)>> {
+fn weight_map(c: &mut Cursor, text: &Arc<String>) -> Option<Vec<(Name, Name)>> {
     c.token(b'{')?;
     // An entry of the real ones takes 90 bytes and more.
     let mut map = Vec::with_capacity(c.rest().len() / 90);
@@ -89,15 +89,19 @@ fn weight_map(c: &mut Cursor) -> Option<Vec<(String, String)>> {
         return Some(map);
     }
     loop {
-        let (_, name) = c.string()?;
+        let name = c.string()?;
         c.token(b':')?;
-        let (_, shard) = c.string()?;
-        map.push((name.to_owned(), shard.to_owned()));
+        let shard = c.string()?;
+        map.push((part(text, name)?, part(text, shard)?));
         if !c.more(b'}')? {
             // A name twice goes the slow way, which sorts it out.
             return (!has_duplicates(&map)).then_some(map);
         }
     }
+}
+
+fn part(text: &Arc<String>, (at, part): (usize, &str)) -> Option<Name> {
+    Some(Name::part(text, (u32::try_from(at).ok()?, u32::try_from(part.len()).ok()?)))
 }
 
 /// A scalar, or an object that ends at its first brace: `metadata` as everyone writes it.
@@ -115,7 +119,7 @@ fn small_value(c: &mut Cursor) -> Option<Value> {
 /// A set of 92,000 strings is megabytes of memory at random places, and each of them a cache miss: it would take
 /// longer than all parsing. A bit a name, sixteen times more bits than names, stays in the cache and clears all but a
 /// few per cent of the names; only those few are then counted.
-fn has_duplicates(map: &[(String, String)]) -> bool {
+fn has_duplicates(map: &[(Name, Name)]) -> bool {
     let mut bits = Bits::new(map.len() * 16);
     let suspects: Vec<&str> = map.iter().map(|(name, _)| name.as_str()).filter(|name| bits.set(name)).collect();
     let mut suspected = Bits::new(map.len() * 16);
@@ -175,11 +179,11 @@ mod tests {
     #[test]
     fn usual_indexes_in_file_order() {
         let text = "{\n  \"metadata\": {\n \"total_size\": 12\n },\n \"weight_map\": {\"b\": \"2\", \"a\": \"1\"}\n}\n";
-        assert!(scan(text).is_some());
+        assert!(scan(&Arc::new(text.to_owned())).is_some());
         let i = index(text);
         assert_eq!(i.total_size, Some(12));
         assert_eq!(pairs(&i), [("b", "2"), ("a", "1")]);
-        assert_eq!(i.text, text);
+        assert_eq!(i.text.as_str(), text);
     }
 
     #[test]
@@ -203,7 +207,7 @@ mod tests {
 
     #[test]
     fn duplicates_are_found_among_many() {
-        let names: Vec<(String, String)> = (0..20_000).map(|i| (format!("layers.{i}.w"), "m".to_owned())).collect();
+        let names: Vec<(Name, Name)> = (0..20_000).map(|i| (format!("layers.{i}.w").into(), "m".into())).collect();
         assert!(!has_duplicates(&names) && !has_duplicates(&[]));
         for twice in [0, 1, 9_999, 19_999] {
             let mut names = names.clone();

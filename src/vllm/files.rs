@@ -2,7 +2,7 @@
 
 use super::Target;
 use super::trace::{Effect, Event, Kind, Raised, Stage, Trace};
-use crate::checkpoint::{Checkpoint, Part, ShardState};
+use crate::checkpoint::{Checkpoint, Name, Part, ShardState};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What will be streamed.
@@ -11,7 +11,7 @@ pub struct Selection {
     /// Indices into `Checkpoint::shards`, in vLLM's order.
     pub shards: Vec<usize>,
     /// Names known only from the index: name and shard.
-    pub names: Vec<(String, String)>,
+    pub names: Vec<(Name, Name)>,
     /// The weights are somewhere else; only names can be judged.
     pub absent: bool,
     /// Weights that cannot be read without running code.
@@ -100,7 +100,7 @@ pub fn select(cp: &Checkpoint, target: &Target, trace: &mut Trace) -> Selection 
 }
 
 /// Keep what the index names, refuse what it names and is not there (A.2).
-fn listed(cp: &Checkpoint, map: &[(String, String)], sel: &mut Selection, trace: &mut Trace, pointers: usize) {
+fn listed(cp: &Checkpoint, map: &[(Name, Name)], sel: &mut Selection, trace: &mut Trace, pointers: usize) {
     let mut files: Vec<&str> = map.iter().map(|m| m.1.as_str()).collect::<FxHashSet<_>>().into_iter().collect();
     files.sort_unstable();
     let here: FxHashSet<&str> = sel.shards.iter().map(|i| cp.shards[*i].file.as_str()).collect();
@@ -214,7 +214,7 @@ pub fn compare(cp: &Checkpoint, sel: &Selection, trace: &mut Trace) {
             && good.contains(file.as_str())
         {
             let mut e = event(Kind::IndexGhost, Effect::Keeps, Some(file), None);
-            e.tensor = Some(name.clone());
+            e.tensor = Some(name.to_string());
             trace.events.push(e);
         }
     }

@@ -3,6 +3,7 @@
 
 use crate::facts::{Expr, MapperFile, Scope, Substr, facts_shard};
 use fancy_regex::Regex;
+use memchr::memmem::Finder;
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -40,8 +41,8 @@ impl Shard {
 #[derive(Debug, Default)]
 pub struct Mapper {
     regex: Vec<(Regex, Option<String>)>,
-    substr: Vec<(String, Option<String>)>,
-    stacked: Vec<(String, String, Vec<Shard>)>,
+    substr: Vec<(Needle, Option<String>)>,
+    stacked: Vec<(Needle, String, Vec<Shard>)>,
     /// Stacked rows of one layer each, by layer index: looked up, not scanned.
     indexed: Indexed,
     prefix: Vec<(String, Option<String>)>,
@@ -56,7 +57,26 @@ pub struct Mapper {
 #[derive(Debug, Default)]
 struct Indexed {
     before: String,
-    rows: Vec<Vec<(String, String, Vec<Shard>)>>,
+    rows: Vec<Vec<(Needle, String, Vec<Shard>)>>,
+}
+
+/// A text to look for in every name, prepared once: models that share layers have hundreds of them.
+#[derive(Debug)]
+struct Needle {
+    text: String,
+    finder: Finder<'static>,
+}
+
+impl Needle {
+    fn find(&self, name: &str) -> Option<usize> {
+        self.finder.find(name.as_bytes())
+    }
+}
+
+impl From<String> for Needle {
+    fn from(text: String) -> Self {
+        Needle { finder: Finder::new(&text).into_owned(), text }
+    }
 }
 
 /// What became of a name.
@@ -80,14 +100,14 @@ impl Mapper {
             .collect();
         for row in &file.substr {
             match row {
-                Substr::Fixed(from, to) => m.substr.push((from.clone(), to.clone())),
+                Substr::Fixed(from, to) => m.substr.push((from.clone().into(), to.clone())),
                 Substr::Each { each: (var, count), when, from } => {
                     let hole = format!("{{{var}}}");
                     for i in 0..count.size(scope).unwrap_or(0).min(MAX_INDEX) {
                         let vars: Vec<(&str, Value)> =
                             scope.vars.iter().cloned().chain([(var.as_str(), Value::from(i))]).collect();
                         if when.as_ref().is_none_or(|w| w.truth(&Scope { vars: &vars, ..*scope })) {
-                            m.substr.push((from.replace(&hole, &i.to_string()), None));
+                            m.substr.push((from.replace(&hole, &i.to_string()).into(), None));
                         }
                     }
                 }
@@ -98,7 +118,7 @@ impl Mapper {
         for row in &file.stacked {
             match row {
                 crate::facts::Stacked::Fixed(from, (to, shard)) => {
-                    m.stacked.push((from.clone(), to.clone(), Shard::read(shard)));
+                    m.stacked.push((from.clone().into(), to.clone(), Shard::read(shard)));
                 }
                 crate::facts::Stacked::Each { each: (var, count), when, from, to, shard } => {
                     m.expand(scope, var, count, when.as_ref(), from, to, shard);
@@ -131,7 +151,7 @@ impl Mapper {
                 continue;
             }
             let at = i.to_string();
-            let row = (from.replace(&hole, &at), to.replace(&hole, &at), shards.clone());
+            let row = (from.replace(&hole, &at).into(), to.replace(&hole, &at), shards.clone());
             if indexed {
                 self.indexed.before.clone_from(&before);
                 let i = usize::try_from(i).unwrap_or(usize::MAX);
@@ -184,9 +204,9 @@ impl Mapper {
             key = cache_scale(key);
         }
         for (from, new) in &self.substr {
-            if let Some(at) = key.find(from.as_str()) {
-                let Some(new) = new else { return Mapped::Dropped(from.clone().into()) };
-                key = splice(&key, at, from.len(), new);
+            if let Some(at) = from.find(&key) {
+                let Some(new) = new else { return Mapped::Dropped(from.text.clone().into()) };
+                key = splice(&key, at, from.text.len(), new);
             }
         }
         if self.rotary && key.contains("rotary_") {
@@ -200,8 +220,8 @@ impl Mapper {
         }
         let mut shards: &[Shard] = &[];
         for (from, to, shard) in self.stacked.iter().chain(self.indexed.rows_of(name)) {
-            if let Some(at) = key.find(from.as_str()) {
-                key = splice(&key, at, from.len(), to);
+            if let Some(at) = from.find(&key) {
+                key = splice(&key, at, from.text.len(), to);
                 shards = shard;
             }
         }
@@ -227,7 +247,7 @@ impl Mapper {
 
 impl Indexed {
     /// Rows of the index in `name`. A row of another index cannot occur in it, since the index is followed by a dot.
-    fn rows_of(&self, name: &str) -> &[(String, String, Vec<Shard>)] {
+    fn rows_of(&self, name: &str) -> &[(Needle, String, Vec<Shard>)] {
         if self.rows.is_empty() {
             return &[];
         }

@@ -9,7 +9,7 @@ use super::place::{self, Placed};
 use super::trace::{Effect, Event, Kind, Raised, Stage, Trace};
 use super::tree::{Loader, Module, Quant, Tree, join};
 use super::{experts, keyed, words};
-use crate::checkpoint::{Checkpoint, Dtype, ShardState};
+use crate::checkpoint::{Checkpoint, Name, Dtype, ShardState};
 use crate::facts::NodeKind;
 use homeless::{ignorable, value_error};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -75,7 +75,7 @@ impl<'a> Stream<'a> {
     /// Every tensor of the chosen shards, and what is wrong with their headers.
     ///
     /// Returns the index's names of shards that are pointers: they are somewhere, as those of missing shards are.
-    pub fn shards<'c>(&mut self, cp: &'c Checkpoint, selection: &Selection) -> Vec<&'c (String, String)> {
+    pub fn shards<'c>(&mut self, cp: &'c Checkpoint, selection: &Selection) -> Vec<&'c (Name, Name)> {
         let mut elsewhere = Vec::new();
         for shard in selection.shards.iter().map(|i| &cp.shards[*i]) {
             let refused = |kind| {

@@ -52,7 +52,7 @@ pub fn untie(
         let map = cp.index.get().and_then(|i| i.weight_map.as_ref());
         found_in = map
             .and_then(|m| m.iter().filter(|n| ends(&n.0)).min_by_key(|n| n.0.len()))
-            .map(|n| (n.0.clone(), n.1.clone(), 0));
+            .map(|n| (n.0.to_string(), n.1.to_string(), 0));
     }
     let (name, file, bytes) = found_in?;
     resolved.set_tied(false);
