@@ -255,6 +255,7 @@ fn call(f: &str, args: &[Value]) -> Value {
         ("len", [Value::Array(a)]) => Value::from(a.len()),
         ("len", [Value::Object(o)]) => Value::from(o.len()),
         ("len", [Value::String(s)]) => Value::from(s.chars().count()),
+        ("subset", [Value::Array(a), Value::Array(b)]) => Value::Bool(a.iter().all(|x| b.iter().any(|y| equal(x, y)))),
         ("count", [Value::Array(a), x]) => Value::from(a.iter().filter(|i| equal(i, x)).count()),
         ("min", _) => items
             .iter()
@@ -286,6 +287,20 @@ fn call(f: &str, args: &[Value]) -> Value {
             (Some(n), Some(k)) if (0..=MAX_LIST).contains(&n) && k > 0 => {
                 Value::Array((1..=n).map(|i| if i % k == 0 { b.clone() } else { a.clone() }).collect())
             }
+            _ => Value::Null,
+        },
+        // n times: a before the k-th place, b from there on.
+        ("step", [n, k, a, b]) => match (integer(n), integer(k)) {
+            (Some(n), Some(k)) if (0..=MAX_LIST).contains(&n) => {
+                Value::Array((0..n).map(|i| if i < k { a.clone() } else { b.clone() }).collect())
+            }
+            _ => Value::Null,
+        },
+        ("range", [from, to, by]) => match (integer(from), integer(to), integer(by)) {
+            (Some(from), Some(to), Some(by)) if (0..=MAX_LIST).contains(&to) && from >= 0 => match usize::try_from(by) {
+                Ok(by) if by > 0 => Value::Array((from..to).step_by(by).map(Value::from).collect()),
+                _ => Value::Null,
+            },
             _ => Value::Null,
         },
         ("with_last", [Value::Array(list), v]) => {

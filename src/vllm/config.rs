@@ -126,23 +126,25 @@ fn run(
     for (field, sub) in &program.sub {
         let given = out.get(field).filter(|v| v.is_object()).cloned();
         let missing = !raw.contains_key(field) || raw.get(field).is_some_and(Value::is_null);
-        let declared = sub.get("model_type").and_then(Value::as_str);
-        let value = match given {
-            None if missing && sub.get("default").and_then(Value::as_str) != Some("class") => Value::Null,
-            given => {
-                let inner = given.unwrap_or_else(|| Value::Object(Map::new()));
-                let own = inner.get("model_type").and_then(Value::as_str);
-                let program = own
-                    .and_then(|t| facts::config(version, t))
-                    .or_else(|| declared.and_then(|t| facts::config(version, t)));
-                let object = inner.as_object().cloned().unwrap_or_default();
-                match program {
-                    Some(p) if depth < 4 => {
-                        Value::Object(run(version, &p, &object, &format!("{at}/{field}"), depth + 1)?)
-                    }
-                    _ => inner,
-                }
+        let inner = sub.get("model_type").and_then(Value::as_str).and_then(|t| facts::config(version, t));
+        let stand_in = match sub.get("default").and_then(Value::as_str) {
+            _ if !missing => Some(Value::Object(Map::new())),
+            Some("class") => Some(Value::Object(Map::new())),
+            // The older, flat form: the fields of the sub-config lie around it.
+            Some("flat") => {
+                let own = |k: &String| {
+                    inner.as_ref().is_some_and(|i| i.fields.contains_key(k)) && !program.fields.contains_key(k)
+                };
+                Some(Value::Object(raw.iter().filter(|(k, _)| own(k)).map(|(k, v)| (k.clone(), v.clone())).collect()))
             }
+            _ => None,
+        };
+        let value = match (given.or(stand_in), inner) {
+            (None, _) => Value::Null,
+            (Some(Value::Object(object)), Some(p)) if depth < 4 => {
+                Value::Object(run(version, &p, &object, &format!("{at}/{field}"), depth + 1)?)
+            }
+            (Some(other), _) => other,
         };
         out.insert(field.clone(), value);
     }
@@ -162,6 +164,9 @@ fn run(
             for (k, v) in snapshot.as_object().into_iter().flatten() {
                 if text.contains('{') {
                     text = text.replace(&format!("{{{k}}}"), &python::display(v));
+                    if let Value::Array(items) = v {
+                        text = text.replace(&format!("{{{k}.len}}"), &items.len().to_string());
+                    }
                 }
             }
             return Err(Box::new(refused(Kind::ConfigField, &check.error, text, at)));

@@ -1,7 +1,7 @@
 """Config programs: rules/facts/vllm/<version>/configs/<model_type>.json.
 
     python tools/facts/configs.py rules/facts/vllm/0.32/configs [MODEL_TYPE...]
-    python tools/facts/configs.py --check 200 rules/facts/vllm/0.32/configs
+    python tools/facts/configs.py --check 200 rules/facts/vllm/0.32/configs [MODEL_TYPE...]
 
 Fields, their types and defaults, aliases and sub-configs are read off the transformers class. What its __post_init__ derives is
 code, so it is written down here once (DERIVE, CHECKS) and `--check` compares it with the real class on random configs.
@@ -16,7 +16,12 @@ import sys
 import types
 import typing
 
-GEMMA4_TEXT = [
+def both_ways(when):
+    """A window that reaches to both sides."""
+    return [["sliding_window", f"sliding_window // 2 + 1 if {when} else sliding_window"]]
+
+
+GEMMA4_TEXT = both_ways("use_bidirectional_attention == 'all'") + [
     ["layer_types", "with_last(cycle(num_hidden_layers, 6, 'sliding_attention', 'full_attention') if layer_types == null else layer_types, 'full_attention')"],
     ["global_head_dim", "512 if global_head_dim == null else global_head_dim"],
     ["per_layer_config", "per_layer_config if per_layer_config != null else "
@@ -24,23 +29,66 @@ GEMMA4_TEXT = [
                          "num_global_key_value_heads if attention_k_eq_v else null)"],
 ]
 HEADS = [["num_key_value_heads", "num_attention_heads if num_key_value_heads == null else num_key_value_heads"]]
+HEAD_DIM = [["head_dim", "hidden_size // num_attention_heads if head_dim == null else head_dim"]]
+WINDOW = [["sliding_window", "sliding_window if use_sliding_window else null"]]
+LATE_WINDOWS = WINDOW + HEADS + [
+    ["layer_types", "layer_types if layer_types != null else step(num_hidden_layers, num_hidden_layers if sliding_window == null else max_window_layers, "
+                    "'full_attention', 'sliding_attention')"]]
+EVERY_SECOND = [["layer_types", "cycle(num_hidden_layers, 2, 'sliding_attention', 'full_attention') if layer_types == null else layer_types"]]
 DERIVE = {
-    "llama": HEADS + [["head_dim", "hidden_size // num_attention_heads if head_dim == null else head_dim"]],
-    "qwen3_moe": HEADS + [["mlp_only_layers", "[] if mlp_only_layers == null else mlp_only_layers"],
-                          ["head_dim", "hidden_size // num_attention_heads if head_dim == null else head_dim"]],
+    "llama": HEADS + HEAD_DIM,
+    "mistral": HEAD_DIM + HEADS,
+    "mixtral": HEADS,
+    "qwen2": LATE_WINDOWS,
+    "qwen3": LATE_WINDOWS,
+    "qwen3_moe": WINDOW + HEADS + [["mlp_only_layers", "[] if mlp_only_layers == null else mlp_only_layers"]] + HEAD_DIM,
+    "qwen2_5_vl_text": LATE_WINDOWS,
+    "qwen2_5_vl": [["tie_word_embeddings", "true if not tie_word_embeddings and text_config.tie_word_embeddings else tie_word_embeddings"]],
+    "qwen3_vl_text": HEADS,
+    "phi3": HEADS,
+    "granite": HEADS,
+    "gemma2": EVERY_SECOND,
+    "gemma3_text": both_ways("use_bidirectional_attention") + [["layer_types", "cycle(num_hidden_layers, 6 if sliding_window_pattern == null else sliding_window_pattern, "
+                                    "'sliding_attention', 'full_attention') if layer_types == null else layer_types"]],
+    "llama4_text": HEADS + HEAD_DIM + [["moe_layers", "moe_layers if moe_layers != null else range(interleave_moe_layer_step - 1, num_hidden_layers, "
+                                                      "interleave_moe_layer_step)"]],
+    "gpt_oss": HEADS + HEAD_DIM + EVERY_SECOND,
     "deepseek_v3": HEADS + [["moe_layer_freq", "1 if moe_layer_freq == null else moe_layer_freq"]],
     "gemma4_text": GEMMA4_TEXT,
     "gemma4_unified_text": GEMMA4_TEXT,
 }
-MULTIPLE = {"ok": "hidden_size % num_attention_heads == 0", "error": "StrictDataclassClassValidationError",
+STRICT = {"error": "StrictDataclassClassValidationError"}
+MULTIPLE = {"ok": "hidden_size % num_attention_heads == 0", **STRICT,
             "message": "Class validation error for validator 'validate_architecture':\n    ValueError: The hidden size ({hidden_size}) is not "
                        "a multiple of the number of attention heads ({num_attention_heads})."}
-CHECKS = {"llama": [MULTIPLE]}
+CHECKS = {"llama": [MULTIPLE], "gemma2": [MULTIPLE], "gemma3_text": [MULTIPLE]}
 # What stands in for an absent sub-config: the class's own default, or nothing.
-SUB_DEFAULT = {("gemma4", "text_config"): "class", ("gemma4_unified", "text_config"): "class"}
+# `flat`: made of the fields of the config around it.
+SUB_DEFAULT = {("gemma4", "text_config"): "class", ("gemma4_unified", "text_config"): "class", ("qwen2_5_vl", "text_config"): "flat",
+               ("qwen2_5_vl", "vision_config"): "class",
+               **{(t, f): "class" for t in ("gemma3", "qwen3_vl", "llama4") for f in ("text_config", "vision_config")}}
+ALL = ["llama", "gemma2", "gemma3", "gemma3_text", "siglip_vision_model", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "qwen2_5_vl",
+       "qwen2_5_vl_text", "qwen2_5_vl_vision", "qwen3_vl", "qwen3_vl_text", "qwen3_vl_vision", "phi3", "granite", "llama4", "llama4_text",
+       "llama4_vision_model", "gpt_oss", "glm4_moe", "gemma4", "gemma4_text", "gemma4_vision", "gemma4_audio", "gemma4_unified",
+       "gemma4_unified_text", "gemma4_unified_vision", "gemma4_unified_audio", "deepseek_v3"]
 # Fields of every config that say nothing of structure.
 DULL = {"output_hidden_states", "return_dict", "chunk_size_feed_forward", "is_encoder_decoder", "id2label", "label2id", "problem_type",
         "transformers_version", "architectures", "dtype", "tie_last_hidden_states", "model_type"}
+
+
+def layer_checks():
+    """`PreTrainedConfig.validate_layer_type`, which every config class inherits."""
+    from transformers import configuration_utils as u
+    allowed = tuple(u.ALLOWED_ATTN_LAYER_TYPES)
+    old = list(u._LEGACY_LAYER_TYPE_REMAP)
+    said = "Class validation error for validator 'validate_layer_type':\n    ValueError: "
+    given = "layer_types == null or num_hidden_layers == null or "
+    return [
+        {"ok": f"{given}subset(layer_types, {list(allowed) + old})", **STRICT,
+         "message": f"{said}The `layer_types` entries must be in {allowed} but got {{layer_types}}"},
+        {"ok": f"{given}num_hidden_layers == len(layer_types)", **STRICT,
+         "message": f"{said}`num_hidden_layers` ({{num_hidden_layers}}) must be equal to the number of `layer_types` ({{layer_types.len}})"},
+    ]
 
 
 def type_word(t):
@@ -83,7 +131,8 @@ def program(model_type, cls):
         out["sub"] = {k: {"model_type": v.model_type, "default": SUB_DEFAULT.get((model_type, k), "null")} for k, v in cls.sub_configs.items()
                       if hasattr(v, "model_type")}
     out["derive"] = DERIVE.get(model_type, [])
-    out["checks"] = CHECKS.get(model_type, [])
+    layers = {f.name for f in dataclasses.fields(cls)} >= {"num_hidden_layers"}
+    out["checks"] = CHECKS.get(model_type, []) + (layer_checks() if layers else [])
     post = cls.__dict__.get("__post_init__")
     if post:
         out["source"] = {f"{cls.__name__}.__post_init__": hashlib.sha256(inspect.getsource(post).encode()).hexdigest()[:12]}
@@ -104,14 +153,60 @@ def dump(d):
 def main():
     from transformers import CONFIG_MAPPING
     ap = argparse.ArgumentParser()
+    ap.add_argument("--check", type=int, metavar="N", help="compare with N random configs of each class, write nothing")
     ap.add_argument("out")
     ap.add_argument("model_types", nargs="*")
     a = ap.parse_args()
-    wanted = a.model_types or ["llama", "gemma4", "gemma4_text", "gemma4_vision", "gemma4_audio", "gemma4_unified", "gemma4_unified_text",
-                               "gemma4_unified_vision", "gemma4_unified_audio", "qwen3_moe", "deepseek_v3"]
+    wanted = a.model_types or ALL
+    if a.check:
+        sys.exit(any([check(t, a.check) for t in wanted]))
     for t in wanted:
         open(f"{a.out}/{t}.json", "w").write(dump(program(t, CONFIG_MAPPING[t])))
         print(t, file=sys.stderr)
+
+
+def check(model_type, n, seed=0):
+    """How many of n random configs the program and the class resolve differently; the first few are printed."""
+    from transformers import CONFIG_MAPPING, logging
+    import plan
+    import vary
+    logging.set_verbosity_error()
+    rng, bad, cls = random.Random(seed), 0, CONFIG_MAPPING[model_type]
+    for _ in range(n):
+        raw = vary.config(model_type, rng)
+        try:
+            ours = plan.resolve(raw, model_type=model_type)
+        except plan.Refused as e:
+            ours = str(e)
+        try:
+            theirs = cls(**{k: v for k, v in json.loads(json.dumps(raw)).items() if k != "model_type"})
+            theirs.allow_global_per_layer_attribute_access = True
+            wrong = isinstance(ours, str) or [k for k in differing(ours, theirs)]
+        except Exception as e:  # noqa: BLE001  any refusal of transformers
+            theirs, wrong = e, not isinstance(ours, str)
+        if wrong:
+            bad += 1
+            if bad <= 3:
+                print(f"{model_type}: {wrong} {theirs if isinstance(theirs, Exception) else ''} {ours if isinstance(ours, str) else ''}")
+    print(f"{model_type}: {n - bad} of {n} as transformers has them", file=sys.stderr)
+    return bad
+
+
+def differing(ours, theirs, at=""):
+    """Fields of a resolved config that the real object has otherwise."""
+    # Not resolved, since nothing that is loaded depends on them: rotary embeddings, Llama 4's kinds of attention.
+    program_fields = {k for k in ours if not k.startswith("_") and "rope" not in k and k != "per_layer_config"}
+    if ours.get("model_type") == "llama4_text" or "interleave_moe_layer_step" in ours:
+        program_fields -= {"layer_types"}
+    for k in sorted(program_fields):
+        if not hasattr(theirs, k):
+            continue    # a default of vLLM's own
+        v = getattr(theirs, k)
+        if isinstance(ours[k], dict) and hasattr(v, "to_dict"):
+            v.allow_global_per_layer_attribute_access = True
+            yield from differing(ours[k], v, f"{at}{k}.")
+        elif k != "model_type" and json.loads(json.dumps(v, default=str)) != ours[k]:
+            yield f"{at}{k}: ours {ours[k]!r}, theirs {v!r}"
 
 
 if __name__ == "__main__":

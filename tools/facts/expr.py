@@ -133,6 +133,12 @@ def call(f, a):
             return a[0] if isinstance(a[0], str) else str(a[0])
         if f == "cycle":
             return [a[3] if i % a[1] == 0 else a[2] for i in range(1, a[0] + 1)]
+        if f == "subset":
+            return all(x in a[1] for x in a[0])
+        if f == "step":
+            return [a[2] if i < a[1] else a[3] for i in range(a[0])]
+        if f == "range":
+            return list(range(*a)) if a[2] > 0 else None
         if f == "with_last":
             return a[0][:-1] + [a[1]] if a[0] else []
         if f == "at_indices":

@@ -35,17 +35,19 @@ def resolve(raw, facts=HERE, model_type=None, depth=0):
         out[a] = copy.deepcopy(out.get(k))
     for field, sub in program.get("sub", {}).items():
         v = out.get(field)
-        if v is None:
-            out[field] = resolve({}, facts, sub["model_type"], depth + 1) if sub.get("default") == "class" else None
-        elif isinstance(v, dict):
-            own = v.get("model_type")
-            t = own if own and load("configs", own, facts) else sub.get("model_type")
-            out[field] = resolve(v, facts, t, depth + 1) if t and load("configs", t, facts) else v
+        t, default = sub.get("model_type"), sub.get("default")
+        if v is None and default == "flat":
+            inner = load("configs", t, facts)["fields"]
+            v = {k: x for k, x in raw.items() if k in inner and k not in program["fields"]}
+        elif v is None and default == "class":
+            v = {}
+        if isinstance(v, dict):
+            out[field] = resolve(v, facts, t, depth + 1) if load("configs", t, facts) else v
     for field, e in program.get("derive", []):
         out[field] = ev(e, dict(config=out, root=out, vars={}))
     for c in program.get("checks", []):
         if not truth(c["ok"], dict(config=out, root=out, vars={})):
-            raise Refused(c["error"] + ": " + c["message"].format(**out))
+            raise Refused(c["error"] + ": " + c["message"])
     return json.loads(json.dumps(out, default=str))
 
 

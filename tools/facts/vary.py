@@ -93,8 +93,9 @@ def config(model_type, rng, extra=(), top=True, table=None):
             if not fields[f].get("extra"):
                 d[f] = None
             continue
-        if r:
-            d[f] = r(rng, {**{k: v.get("default") for k, v in fields.items()}, **d})
+        value = r(rng, {**{k: v.get("default") for k, v in fields.items()}, **d}) if r else None
+        if r and fits(value, t):
+            d[f] = value
         elif t in ("int", "int|null") and number(fields[f].get("default")):
             n = fields[f]["default"]
             d[f] = rng.randrange(16, 4 * n, 8) if n > 16 else rng.randint(0, n + 2)
@@ -107,6 +108,12 @@ def config(model_type, rng, extra=(), top=True, table=None):
             continue
         d[f] = config(t, rng, extra, False, table)
     return d
+
+
+def fits(value, t):
+    """Whether transformers' strict types take it."""
+    word = {type(None): "null", bool: "bool", int: "int", str: "str"}.get(type(value))
+    return word is None or "any" in t.split("|") or word in t.split("|") or word == "int" and "float" in t.split("|")
 
 
 def number(x):
