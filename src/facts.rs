@@ -227,6 +227,13 @@ pub struct Loader {
     /// Names it may ignore, by suffix.
     #[serde(default)]
     pub ignore_suffixes: Vec<String>,
+    /// `keyed`: which loop.
+    #[serde(default)]
+    pub dialect: Dialect,
+    /// `auto`: rows of query and key weights are put in another order for the rotary embedding; numbers of query and
+    /// of key heads (`Llama4ForCausalLM.permute_qk_weight_for_rotary`).
+    #[serde(default)]
+    pub permute: Option<(Expr, Expr)>,
     /// `keyed`: rows of `stacked_params_mapping`: parameter, name in the checkpoint, shard.
     #[serde(default)]
     pub stacked: Vec<(String, String, Value)>,
@@ -239,6 +246,21 @@ pub struct Loader {
     /// It or a direct child holds a `quant_config`, so KV-scale renames apply.
     #[serde(default)]
     pub quant_aware: bool,
+}
+
+/// A hand-written loop over `dict(named_parameters())`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dialect {
+    /// `DeepseekV2Model`.
+    #[default]
+    Deepseek,
+    /// `Llama4Model`.
+    Llama4,
+    /// `Llama4ForConditionalGeneration`: language model first, then everything else by key.
+    Llama4Wrapper,
+    /// `GptOssModel._load_weights_other`.
+    GptOss,
 }
 
 /// A `WeightsMapper`, pass by pass, in vLLM's order.

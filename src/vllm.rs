@@ -168,7 +168,7 @@ impl Plan {
         hints::broken_patterns(&method, place.as_ref(), &mut self.trace);
         hints::dead_entries(&method, place.as_ref(), &tree, &mut self.trace);
 
-        if self.trace.of(Kind::TowerConfigMissing).next().is_some() {
+        if self.trace.of(Kind::TowerConfigMissing).next().is_some() || self.trace.of(Kind::ConfigField).next().is_some() {
             // Nothing is built, so nothing can be said of where tensors would land.
             return Ok(());
         }
@@ -187,10 +187,12 @@ impl Plan {
         let elsewhere = stream.shards(cp, &selection);
         let mut names: Vec<&(Name, Name)> = selection.names.iter().chain(elsewhere).collect();
         names.sort_by(|a, b| (&a.1, &a.0).cmp(&(&b.1, &b.0)));
+        stream.end();
         let before = stream.trace.events.len();
         for (name, file) in names {
             stream.tensor(&Stored { name, file, dtype: None, shape: None, bytes: 0 });
         }
+        stream.end();
         if !selection.absent {
             // Tensors of a missing shard are only marked as somewhere: what is wrong with them is not known.
             stream.trace.events.truncate(before);

@@ -1,6 +1,7 @@
 //! Construction: the module tree of a class for one config, and what the quantization method makes of every module.
 
 use super::mapper::MAX_INDEX;
+use super::python;
 use super::method::{Built, Element, Layer, Load, Method, Offered, Param};
 use super::trace::{Effect, Event, Kind, Stage, Trace};
 use super::tree::{Loader, Module, Quant, Slot, Tree, join};
@@ -57,10 +58,12 @@ impl<'a> Builder<'a> {
         // The loader renames the lists once for the outer class and once for an inner one (spec B.5).
         self.method.enter_class(file, scope);
         if let Some(r) = file.refuses.iter().find(|r| r.when.truth(scope)) {
-            let mut e = Event::new(Stage::Init, Effect::Refuses, Kind::TowerConfigMissing);
+            let tower = r.pointer.ends_with("_config");
+            let kind = if tower { Kind::TowerConfigMissing } else { Kind::ConfigField };
+            let mut e = Event::new(Stage::Init, Effect::Refuses, kind);
             e.file = Some("config.json".into());
             e.pointer = Some(r.pointer.clone());
-            e.error = Some(super::trace::Raised { error_type: r.error.clone(), text: r.message.clone() });
+            e.error = Some(super::trace::Raised { error_type: r.error.clone(), text: python::fill(&r.message, scope.config) });
             self.trace.events.push(e);
         }
         let root = if path.is_empty() { String::new() } else { format!("{path}.") };

@@ -160,15 +160,7 @@ fn run(
     let scope = Scope { config: &snapshot, root: &snapshot, vars: &[] };
     for check in &program.checks {
         if !check.ok.truth(&scope) {
-            let mut text = check.message.clone();
-            for (k, v) in snapshot.as_object().into_iter().flatten() {
-                if text.contains('{') {
-                    text = text.replace(&format!("{{{k}}}"), &python::display(v));
-                    if let Value::Array(items) = v {
-                        text = text.replace(&format!("{{{k}.len}}"), &items.len().to_string());
-                    }
-                }
-            }
+            let text = python::fill(&check.message, &snapshot);
             return Err(Box::new(refused(Kind::ConfigField, &check.error, text, at)));
         }
     }

@@ -47,7 +47,7 @@ pub fn load(s: &mut Stream, at: usize, name: &str, t: &Stored) {
         "" => rest.to_owned(),
         x => format!("weight_{}", x.trim_start_matches("weight_")),
     };
-    bank(s, at, name, &format!("{prefix}{suffix}"), t);
+    bank(s, at, name, &format!("{prefix}{suffix}"), false, t);
 }
 
 fn gate_up(gate: &str, up: &str) -> Option<&'static str> {
@@ -64,14 +64,18 @@ fn dropped(s: &mut Stream, at: usize, t: &Stored, why: &str) {
     s.trace.events.push(e);
 }
 
-fn missing(s: &mut Stream, at: usize, name: &str, param: &str, t: &Stored) {
+fn without(s: &mut Stream, at: usize, name: &str, param: &str, t: &Stored) {
     if param.ends_with("_bias") {
         return dropped(s, at, t, "expert bias without a parameter");
     }
-    let m = &s.tree.modules[at];
-    let layer = &m.path;
+    let layer = &s.tree.modules[at].path;
     let text = format!("Layer {layer} has no parameter '{param}' for checkpoint weight '{layer}.{name}'");
-    let raised = Raised { error_type: "AttributeError".into(), text };
+    missing(s, at, param, Raised { error_type: "AttributeError".into(), text }, name, t);
+}
+
+/// The container has no such parameter, and vLLM says so; `name` is relative to the container.
+pub(super) fn missing(s: &mut Stream, at: usize, param: &str, raised: Raised, name: &str, t: &Stored) {
+    let m = &s.tree.modules[at];
     let stem = param.trim_start_matches("w13_").trim_start_matches("w2_");
     let kind = match &m.quant {
         Quant::Scheme(_) if stem == "weight" => Kind::UnlistedLinear,
@@ -96,10 +100,11 @@ fn missing(s: &mut Stream, at: usize, name: &str, param: &str, t: &Stored) {
     s.refuse(kind, at, raised, t, &detail);
 }
 
+/// One expert's tensor: part 0 and 1 are the halves of `w13`, 2 is `w2`.
 #[allow(clippy::too_many_arguments, reason = "one expert's coordinates")]
-fn one(s: &mut Stream, at: usize, name: &str, param: &str, expert: u64, part: usize, both: bool, t: &Stored) {
+pub(super) fn one(s: &mut Stream, at: usize, name: &str, param: &str, expert: u64, part: usize, both: bool, t: &Stored) {
     let m = &s.tree.modules[at];
-    let Some(slot) = m.slots.iter().position(|x| x.name == param) else { return missing(s, at, name, param, t) };
+    let Some(slot) = m.slots.iter().position(|x| x.name == param) else { return without(s, at, name, param, t) };
     let sl = &m.slots[slot];
     let w2 = part == 2;
     let result = match t.shape {
@@ -123,19 +128,21 @@ fn one(s: &mut Stream, at: usize, name: &str, param: &str, expert: u64, part: us
     s.finish(at, slot, result, t, false);
 }
 
-/// A tensor `[E, …]` for all experts.
-fn bank(s: &mut Stream, at: usize, name: &str, param: &str, t: &Stored) {
+/// A tensor `[E, …]` for all experts; `turned` when three dimensions are always `[experts, in, out]`, else whichever of
+/// the two orders fits.
+pub(super) fn bank(s: &mut Stream, at: usize, name: &str, param: &str, turned: bool, t: &Stored) {
     let m = &s.tree.modules[at];
-    let Some(slot) = m.slots.iter().position(|x| x.name == param) else { return missing(s, at, name, param, t) };
+    let Some(slot) = m.slots.iter().position(|x| x.name == param) else { return without(s, at, name, param, t) };
     let sl = &m.slots[slot];
     let result = match t.shape {
         None => Ok(Placed::Whole),
         Some(shape) => {
             let transposed = shape.len() == 3
-                && sl.shape.len() == 3
-                && shape[1] == sl.shape[2]
-                && shape[2] == sl.shape[1]
-                && shape[1] != shape[2];
+                && (turned
+                    || sl.shape.len() == 3
+                        && shape[1] == sl.shape[2]
+                        && shape[2] == sl.shape[1]
+                        && shape[1] != shape[2]);
             let mut one: Vec<u64> = shape.iter().skip(1).copied().collect();
             if transposed {
                 one.reverse();

@@ -1,5 +1,5 @@
 //! Hand-written loops over `params_dict = dict(self.named_parameters())`: an unknown name is a `KeyError`
-//! (vllm/model_executor/models/deepseek_v2.py `DeepseekV2Model.load_weights`; spec E.6).
+//! (spec E.6; each dialect names the function that it follows).
 
 use super::experts;
 use super::mapper::Shard;
@@ -7,10 +7,24 @@ use super::stream::{Stored, Stream};
 use super::trace::Raised;
 use super::tree::Keyed;
 use super::words;
-use crate::facts::NodeKind;
+use crate::facts::{Dialect, NodeKind};
+
+pub mod llama4;
+
+mod gpt_oss;
 
 /// One tensor; `name` is relative to the module that loops.
 pub fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
+    match tables.dialect {
+        Dialect::Deepseek => deepseek(s, at, name, tables, t),
+        Dialect::Llama4 => llama4::model(s, at, name, tables, t),
+        Dialect::Llama4Wrapper => llama4::wrapper(s, at, name, tables, t),
+        Dialect::GptOss => gpt_oss::load(s, at, name, tables, t),
+    }
+}
+
+/// `DeepseekV2Model.load_weights`.
+fn deepseek(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
     if name.contains("rotary_emb.inv_freq") {
         return s.dropped(at, "rotary_emb.inv_freq", t);
     }
@@ -30,12 +44,7 @@ pub fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
         if found.is_none() && mapped.ends_with(".bias") {
             continue;
         }
-        let Some((module, slot)) = found else { return missing(s, at, &mapped, t) };
-        if !s.tree.modules[module].kind.is_fused() {
-            return s.plain(module, slot, t);
-        }
-        let leaf = s.tree.modules[module].slots[slot].name.clone();
-        return s.fused(module, &leaf, Some(&Shard::Part(*shard)), t);
+        return stacked(s, at, &mapped, *shard, t);
     }
     if let Some((before, rest)) = name.split_once(".experts.")
         && let Some(module) = s.tree.find_below(at, &format!("{before}.experts"))
@@ -48,6 +57,16 @@ pub fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
         None if name.ends_with(".bias") => s.dropped(at, ".bias", t),
         None => missing(s, at, name, t),
     }
+}
+
+/// `param = params_dict[name]`, into a shard of a fused linear or into the whole of a parameter.
+fn stacked(s: &mut Stream, at: usize, mapped: &str, shard: u16, t: &Stored) {
+    let Some((module, slot)) = find(s, at, mapped) else { return missing(s, at, mapped, t) };
+    if !s.tree.modules[module].kind.is_fused() {
+        return s.plain(module, slot, t);
+    }
+    let leaf = s.tree.modules[module].slots[slot].name.clone();
+    s.fused(module, &leaf, Some(&Shard::Part(shard)), t);
 }
 
 fn find(s: &Stream, at: usize, name: &str) -> Option<(usize, usize)> {

@@ -35,7 +35,7 @@ pub fn size(shape: &[u64]) -> String {
 }
 
 /// `Tensor.narrow(dim, 0, length)`: what is left, and whether it was cut.
-fn narrow(shape: &[u64], dim: usize, start: u64, length: u64) -> Result<(Vec<u64>, Placed), Raised> {
+pub(super) fn narrow(shape: &[u64], dim: usize, start: u64, length: u64) -> Result<(Vec<u64>, Placed), Raised> {
     if shape.is_empty() {
         return Err(runtime("narrow() cannot be applied to a 0-dim tensor.".into()));
     }
@@ -179,7 +179,7 @@ fn part(module: &Module, slot: &Slot, shape: &[u64], part: usize) -> Result<Plac
 }
 
 /// `param[...].copy_(tensor)`: broadcasting, with torch's words when it cannot.
-fn copy(into: &[u64], from: &[u64]) -> Result<(), Raised> {
+pub(super) fn copy(into: &[u64], from: &[u64]) -> Result<(), Raised> {
     for back in 1..=from.len() {
         let d = from[from.len() - back];
         let Some(have) = into.len().checked_sub(back).map(|i| into[i]) else {

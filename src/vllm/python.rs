@@ -125,3 +125,18 @@ fn unprintable(c: char) -> bool {
         || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
         || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e000}'..='\u{f8ff}' | '\u{e0000}'..='\u{10ffff}')
 }
+/// A message with `{field}` and, for lists, `{field.len}` filled in from a config.
+pub fn fill(message: &str, config: &Value) -> String {
+    let mut text = message.to_owned();
+    for (k, v) in config.as_object().into_iter().flatten() {
+        if !text.contains('{') {
+            break;
+        }
+        text = text.replace(&format!("{{{k}}}"), &display(v));
+        if let Value::Array(items) = v {
+            text = text.replace(&format!("{{{k}.len}}"), &items.len().to_string());
+        }
+    }
+    text
+}
+

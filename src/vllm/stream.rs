@@ -51,6 +51,10 @@ pub struct Stream<'a> {
     pub skipped: Vec<(String, String, String)>,
     told: FxHashSet<String>,
     full_text_given: bool,
+    /// A tensor for all experts of a layer has come by (`fused_experts_params` of `Llama4Model.load_weights`).
+    pub(super) banked: bool,
+    /// Events of tensors that the loader keeps for the end.
+    pub(super) late: Vec<Event>,
 }
 
 impl<'a> Stream<'a> {
@@ -69,7 +73,14 @@ impl<'a> Stream<'a> {
             skipped: Vec::new(),
             told: FxHashSet::default(),
             full_text_given: false,
+            banked: false,
+            late: Vec::new(),
         }
+    }
+
+    /// Nothing more will come.
+    pub fn end(&mut self) {
+        self.trace.events.append(&mut self.late);
     }
 
     /// Every tensor of the chosen shards, and what is wrong with their headers.
@@ -144,7 +155,8 @@ impl<'a> Stream<'a> {
                 self.fill_below(at);
             }
             Loader::Keyed(tables) => keyed::load(self, at, name, tables, t),
-            Loader::Auto { mapper, .. } => match mapper.map(name) {
+            Loader::Auto { mapper, permute, .. } => match mapper.map(name) {
+                _ if permute.is_some_and(|heads| keyed::llama4::permuted(self, at, name, heads, t).is_none()) => {}
                 Mapped::Dropped(by) => self.dropped(at, &by, t),
                 Mapped::Kept(mapped, shards) => {
                     if self.alias(at, &mapped) {
@@ -173,6 +185,14 @@ impl<'a> Stream<'a> {
             self.skipped.push((name.to_owned(), relative, cls));
         }
         true
+    }
+
+    /// A name below a module, as `AutoWeightsLoader` would go on with it.
+    pub(super) fn below(&mut self, at: usize, name: &str, t: &Stored) {
+        if self.tree.modules[at].loader.is_some() {
+            return self.load(at, name, None, t);
+        }
+        self.walk(at, at, name, None, t, None);
     }
 
     /// Component by component from `at`; `root` is the innermost loader's module.
@@ -323,7 +343,7 @@ impl<'a> Stream<'a> {
         format!("stored {:?}, parameter {:?}", t.shape.unwrap_or(&[]), s.shape)
     }
 
-    fn swallowed(&mut self, at: usize, t: &Stored) {
+    pub(super) fn swallowed(&mut self, at: usize, t: &Stored) {
         let mut e = self.event(Kind::TowerLeftover, Effect::Keeps, at, t);
         e.detail = "disabled".into();
         self.trace.events.push(e);

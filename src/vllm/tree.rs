@@ -2,7 +2,7 @@
 
 use super::mapper::Mapper;
 use super::method::{Element, Load};
-use crate::facts::{self, NodeKind, Scope};
+use crate::facts::{self, Dialect, NodeKind, Scope};
 use serde_json::Value;
 use std::rc::Rc;
 
@@ -91,6 +91,8 @@ pub enum Loader {
         ignore_prefixes: Vec<String>,
         /// Ignorable suffixes of unexpected names.
         ignore_suffixes: Vec<String>,
+        /// Rows of query and key weights change places: numbers of query and of key heads.
+        permute: Option<(u64, u64)>,
     },
     /// A hand-written loop over `dict(named_parameters())`, with `KeyError` for what is not there.
     Keyed(Keyed),
@@ -108,6 +110,7 @@ impl Loader {
                 v.as_u64().and_then(|n| u16::try_from(n).ok()).or_else(|| v.as_str().and_then(facts::facts_shard))
             };
             return Loader::Keyed(Keyed {
+                dialect: l.dialect,
                 stacked: l.stacked.iter().filter_map(|(p, w, s)| Some((p.clone(), w.clone(), shard(s)?))).collect(),
                 optional: l.optional.clone(),
                 skip_layers: (first, first.saturating_add(n)),
@@ -134,13 +137,16 @@ impl Loader {
                 .cloned()
                 .collect(),
             ignore_suffixes,
+            permute: l.permute.as_ref().and_then(|(q, k)| Some((q.size(scope)?, k.size(scope)?))),
         }
     }
 }
 
-/// Tables of a hand-written loop (`DeepseekV2Model.load_weights` and relatives; spec E.6).
+/// Tables of a hand-written loop (spec E.6).
 #[derive(Debug, Default)]
 pub struct Keyed {
+    /// Which loop.
+    pub dialect: Dialect,
     /// Parameter, name in the checkpoint, shard.
     pub stacked: Vec<(String, String, u16)>,
     /// Parameters that fall back to the plain name.

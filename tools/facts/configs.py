@@ -30,6 +30,8 @@ GEMMA4_TEXT = both_ways("use_bidirectional_attention == 'all'") + [
 ]
 HEADS = [["num_key_value_heads", "num_attention_heads if num_key_value_heads == null else num_key_value_heads"]]
 HEAD_DIM = [["head_dim", "hidden_size // num_attention_heads if head_dim == null else head_dim"]]
+# vLLM's Qwen 2 does not look at `head_dim`.
+SPLIT = [["head_dim", "hidden_size // num_attention_heads"]]
 WINDOW = [["sliding_window", "sliding_window if use_sliding_window else null"]]
 LATE_WINDOWS = WINDOW + HEADS + [
     ["layer_types", "layer_types if layer_types != null else step(num_hidden_layers, num_hidden_layers if sliding_window == null else max_window_layers, "
@@ -38,15 +40,17 @@ EVERY_SECOND = [["layer_types", "cycle(num_hidden_layers, 2, 'sliding_attention'
 DERIVE = {
     "llama": HEADS + HEAD_DIM,
     "mistral": HEAD_DIM + HEADS,
-    "mixtral": HEADS,
-    "qwen2": LATE_WINDOWS,
+    "mixtral": HEADS + HEAD_DIM,
+    "qwen2": LATE_WINDOWS + SPLIT,
     "qwen3": LATE_WINDOWS,
     "qwen3_moe": WINDOW + HEADS + [["mlp_only_layers", "[] if mlp_only_layers == null else mlp_only_layers"]] + HEAD_DIM,
-    "qwen2_5_vl_text": LATE_WINDOWS,
+    "qwen2_5_vl_text": LATE_WINDOWS + SPLIT,
     "qwen2_5_vl": [["tie_word_embeddings", "true if not tie_word_embeddings and text_config.tie_word_embeddings else tie_word_embeddings"]],
     "qwen3_vl_text": HEADS,
-    "phi3": HEADS,
-    "granite": HEADS,
+    "phi3": HEADS + HEAD_DIM,
+    "granite": HEADS + HEAD_DIM,
+    # Not a field of the class, but vLLM reads it.
+    "glm4_moe": [["head_dim", "head_dim"]],
     "gemma2": EVERY_SECOND,
     "gemma3_text": both_ways("use_bidirectional_attention") + [["layer_types", "cycle(num_hidden_layers, 6 if sliding_window_pattern == null else sliding_window_pattern, "
                                     "'sliding_attention', 'full_attention') if layer_types == null else layer_types"]],

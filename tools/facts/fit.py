@@ -139,6 +139,9 @@ def simple(obs):
             for j in G:
                 if (F[i] // F[j] == t).all():
                     best.append((3.2 + cost_of(names[i]) + cost_of(names[j]), f"{names[i]} // {names[j]}"))
+                elif ((F[i] // F[j]) ** 2 == t).all():      # patches of a square image
+                    f = f"({names[i]} // {names[j]})"
+                    best.append((3.9 + cost_of(names[i]) + cost_of(names[j]), f"{f} * {f}"))
     if best:
         return min(best)
     pos = [i for i in range(n) if (F[i] > 0).all()]

@@ -1,4 +1,4 @@
-"""Hand-written loaders: what their loop does, in the words of src/vllm, for the source that was read.
+"""What is read rather than measured. Hand-written loaders: what their loop does, in the words of src/vllm, for the source that was read.
 
 Key: module.qualified name; the hash is that of the source (first 12 digits of its sha256). Another source is "not read": unknown.
 """
@@ -9,4 +9,35 @@ KEYED_MLA = {
                 ["fused_qkv_a_proj", "q_a_proj", 0], ["fused_qkv_a_proj", "kv_a_proj_with_mqa", 1]],
     "optional": ["fused_qkv_a_proj"],
 }
-LOADERS = {"deepseek_v2.DeepseekV2Model.load_weights": ("83579b19b333", KEYED_MLA)}
+QKV = [[".qkv_proj", ".q_proj", "q"], [".qkv_proj", ".k_proj", "k"], [".qkv_proj", ".v_proj", "v"]]
+LLAMA4 = {"kind": "keyed", "dialect": "llama4", "stacked": QKV + [[".gate_up_proj", ".gate_proj", 0], [".gate_up_proj", ".up_proj", 1]]}
+# The generator that it hands on permutes rows of queries and keys.
+LLAMA4_TEXT = {"kind": "auto", "mapper": None, "ignore_prefixes": [], "ignore_suffixes": [], "quant_aware": True,
+               "permute": ["num_attention_heads", "num_key_value_heads"]}
+LLAMA4_WRAPPER = {"kind": "keyed", "dialect": "llama4_wrapper", "stacked": [
+    *[[f".self_attn{p}", f".self_attn{n}", i] for p, n, i in QKV],
+    [".shared_expert.gate_up_proj", ".shared_expert.gate_proj", 0], [".shared_expert.gate_up_proj", ".shared_expert.up_proj", 1],
+    [".feed_forward.gate_up_proj", ".feed_forward.gate_proj", 0], [".feed_forward.gate_up_proj", ".feed_forward.up_proj", 1]]}
+GPT_OSS = {"kind": "keyed", "dialect": "gpt_oss", "stacked": QKV}
+LOADERS = {
+    "deepseek_v2.DeepseekV2Model.load_weights": ("83579b19b333", KEYED_MLA),
+    "llama4.Llama4Model.load_weights": ("d4fa57e9bdc9", LLAMA4),
+    "llama4.Llama4ForCausalLM.load_weights": ("507ce68d4f16", LLAMA4_TEXT),
+    "mllama4.Llama4ForConditionalGeneration.load_weights": ("e15e991dc4c0", LLAMA4_WRAPPER),
+    "gpt_oss.GptOssModel.load_weights": ("1959a135ae8e", GPT_OSS),
+}
+
+# Refusals of constructors whose condition the search does not find: what the message looks like, and the row of `refuses`.
+REFUSALS = [
+    (r"num_heads \(\d+\) is not divisible by num_kv_heads",
+     {"if": "num_key_value_heads != null and num_attention_heads % num_key_value_heads != 0", "error": "AssertionError",
+      "message": "num_heads ({num_attention_heads}) is not divisible by num_kv_heads ({num_key_value_heads})", "pointer": "/num_key_value_heads"}),
+    (r"Sliding window for some but all layers",
+     {"if": "'sliding_attention' in layer_types and 'full_attention' in layer_types and max_window_layers != num_hidden_layers",
+      "error": "AssertionError",
+      "message": "Sliding window for some but all layers is not supported. This model uses sliding window but `max_window_layers` = "
+                 "{max_window_layers} is less than `num_hidden_layers` = {num_hidden_layers}. Please open an issue to discuss this feature.",
+      "pointer": "/max_window_layers"}),
+    (r"'Glm4MoeConfig' object has no attribute 'head_dim'",
+     {"if": "head_dim == null", "error": "AttributeError", "message": "'Glm4MoeConfig' object has no attribute 'head_dim'", "pointer": "/head_dim"}),
+]

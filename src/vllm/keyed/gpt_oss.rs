@@ -1,0 +1,90 @@
+//! `GptOssModel._load_weights_other` (vllm/model_executor/models/gpt_oss.py): what it does not know, it skips.
+
+use super::super::place::{self, Placed};
+use super::super::stream::{Stored, Stream};
+use super::super::trace::Raised;
+use super::super::tree::Keyed;
+use super::{find, missing, stacked};
+use crate::facts::NodeKind;
+
+/// One tensor, after the root's mapper.
+pub(super) fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
+    let expert = [".w13_weight", ".w2_weight", ".w13_bias", ".w2_bias"].into_iter().find(|p| name.contains(p));
+    if expert.is_some() {
+        let Some((module, slot)) = bank(s, at, name) else { return missing(s, at, name, t) };
+        let result = experts(s, module, slot, expert.unwrap_or_default(), t);
+        return s.finish(module, slot, result, t, true);
+    }
+    if name.contains("sinks") {
+        let Some((module, slot)) = find(s, at, name) else { return missing(s, at, name, t) };
+        let want = s.tree.modules[module].slots[slot].shape.clone();
+        let result = match t.shape {
+            None => Ok(Placed::Whole),
+            Some(shape) => place::narrow(shape, 0, 0, want.first().copied().unwrap_or(0))
+                .and_then(|(left, placed)| place::copy(&want, &left).map(|()| placed)),
+        };
+        return s.finish(module, slot, result, t, true);
+    }
+    if let Some((param, part, shard)) = tables.stacked.iter().find(|(_, part, _)| name.contains(part.as_str())) {
+        return stacked(s, at, &name.replace(part.as_str(), param), *shard, t);
+    }
+    match find(s, at, name) {
+        Some((module, slot)) => s.plain(module, slot, t),
+        None => s.dropped(at, "not a parameter of gpt-oss", t),
+    }
+}
+
+/// Parameters of the experts lie below `routed_experts`, which the names of checkpoints leave out.
+fn bank(s: &Stream, at: usize, name: &str) -> Option<(usize, usize)> {
+    let (before, leaf) = name.rsplit_once('.')?;
+    let module = s.tree.find_below(at, before.strip_suffix(".routed_experts").unwrap_or(before))?;
+    if s.tree.modules[module].kind != NodeKind::Experts {
+        return find(s, at, name);
+    }
+    let slot = s.tree.modules[module].slots.iter().position(|x| x.name == leaf)?;
+    Some((module, slot))
+}
+
+/// Sliced to the intermediate size, turned, copied: longer tensors are cut, and single rows are repeated.
+fn experts(s: &Stream, module: usize, slot: usize, part: &str, t: &Stored) -> Result<Placed, Raised> {
+    let want = &s.tree.modules[module].slots[slot].shape;
+    let Some(shape) = t.shape else { return Ok(Placed::Whole) };
+    let (dim, matrix) = match part {
+        ".w13_weight" => (2, true),
+        ".w2_weight" => (1, true),
+        ".w13_bias" => (1, false),
+        _ => {
+            place::copy(want, shape)?;
+            return Ok(Placed::Whole);
+        }
+    };
+    if shape.len() <= dim {
+        return Err(Raised {
+            error_type: "IndexError".into(),
+            text: format!("too many indices for tensor of dimension {}", shape.len()),
+        });
+    }
+    let take = match (part, want.as_slice()) {
+        (".w13_weight", [_, rows, _]) => *rows,
+        (".w2_weight", [_, _, columns]) => *columns,
+        (".w13_bias", [_, rows]) => *rows,
+        _ => shape[dim],
+    };
+    let had = shape[dim];
+    let mut left = shape.to_vec();
+    left[dim] = had.min(take);
+    if matrix {
+        if left.len() != 3 {
+            return Err(Raised {
+                error_type: "RuntimeError".into(),
+                text: format!(
+                    "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i.e. input.dim() = {} is not equal to len(dims) = 3",
+                    left.len()
+                ),
+            });
+        }
+        left.swap(1, 2);
+    }
+    place::copy(want, &left)?;
+    Ok(if had > take { Placed::Cut(dim, take, had) } else { Placed::Whole })
+}
