@@ -50,6 +50,16 @@ pub struct Refusal {
     pub message: String,
     /// JSON pointer of the field in `config.json`.
     pub pointer: String,
+    /// Sub-config that the condition, the message and the pointer speak of.
+    #[serde(default)]
+    pub config: Option<String>,
+}
+
+impl Refusal {
+    /// The config that it speaks of.
+    pub fn of<'c>(&self, config: &'c Value) -> &'c Value {
+        self.config.as_ref().and_then(|c| config.get(c)).filter(|c| c.is_object()).unwrap_or(config)
+    }
 }
 
 /// Tie behaviour of a class.
@@ -234,6 +244,12 @@ pub struct Loader {
     /// of key heads (`Llama4ForCausalLM.permute_qk_weight_for_rotary`).
     #[serde(default)]
     pub permute: Option<(Expr, Expr)>,
+    /// `auto`: segments of names that are replaced before anything else (`MistralForCausalLM.maybe_remap_mistral`).
+    #[serde(default)]
+    pub segments: Vec<(String, String)>,
+    /// `auto`: list elements that are left out: prefix, first index, how many (null: all).
+    #[serde(default)]
+    pub skip: Option<(String, Expr, Expr)>,
     /// `keyed`: rows of `stacked_params_mapping`: parameter, name in the checkpoint, shard.
     #[serde(default)]
     pub stacked: Vec<(String, String, Value)>,

@@ -156,7 +156,11 @@ impl Pattern {
 }
 
 fn anchored(pattern: &str) -> Result<Compiled, PatternError> {
-    Compiled::new(&format!("\\A(?:{})", python::translate(pattern)))
+    Compiled::new(&format!("\\A(?:{})", python::translate(pattern))).map_err(|e| match e {
+        // vLLM prints what Python's `regex` module says.
+        PatternError::Broken(text) => PatternError::Broken(python::complaint(pattern).unwrap_or(text)),
+        other => other,
+    })
 }
 
 /// A list of entries that answers for many names: exact entries by hash, patterns one after the other.

@@ -17,6 +17,7 @@ pub mod place;
 pub mod python;
 pub mod quantization;
 pub mod registry;
+pub mod rope;
 pub mod stream;
 pub mod tie;
 pub mod trace;
@@ -160,6 +161,8 @@ impl Plan {
             ("lm_only", Value::Bool(target.language_model_only)),
         ];
         let mut tree = Builder::build(&target.vllm, &class, scope_config, &mut method, &mut self.trace, &extra);
+        let nested = resolved.value.get("text_config").is_some_and(Value::is_object);
+        rope::construct(&resolved.model_type, resolved.text(), if nested { "/text_config" } else { "" }, &mut self.trace);
         for why in std::mem::take(&mut tree.unknown) {
             let mut e = Event::new(Stage::Init, Effect::Keeps, Kind::Unknown);
             e.detail = why;

@@ -17,13 +17,28 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Architectures whose verdicts must agree.
-const ARCHITECTURES: [&str; 6] = [
+const ARCHITECTURES: [&str; 21] = [
     "LlamaForCausalLM",
     "Gemma4ForCausalLM",
     "Gemma4ForConditionalGeneration",
     "Gemma4UnifiedForConditionalGeneration",
+    "Gemma2ForCausalLM",
+    "Gemma3ForCausalLM",
+    "Gemma3ForConditionalGeneration",
+    "MistralForCausalLM",
+    "MixtralForCausalLM",
+    "Qwen2ForCausalLM",
+    "Qwen3ForCausalLM",
     "Qwen3MoeForCausalLM",
+    "Qwen2_5_VLForConditionalGeneration",
+    "Qwen3VLForConditionalGeneration",
+    "Phi3ForCausalLM",
+    "GraniteForCausalLM",
+    "Llama4ForConditionalGeneration",
+    "Llama4ForCausalLM",
     "DeepseekV3ForCausalLM",
+    "GptOssForCausalLM",
+    "Glm4MoeForCausalLM",
 ];
 
 struct Ours {

@@ -64,6 +64,66 @@ pub(super) fn translate(pattern: &str) -> String {
     out
 }
 
+/// What Python's `regex` module says of a pattern that does not compile, for the common mistakes; none for others.
+pub(super) fn complaint(pattern: &str) -> Option<String> {
+    let chars: Vec<char> = pattern.chars().collect();
+    let end = chars.len();
+    let (mut open, mut i) = (0usize, 0);
+    // Whether there is something to repeat, and whether it is repeated already.
+    let (mut atom, mut repeated) = (false, false);
+    while let Some(&c) = chars.get(i) {
+        match c {
+            '\\' if i + 1 == end => return Some(format!("bad escape (end of pattern) at position {end}")),
+            '\\' => i += 1,
+            '[' => {
+                let mut j = i + 1 + usize::from(chars.get(i + 1) == Some(&'^'));
+                j += usize::from(chars.get(j) == Some(&']'));
+                while chars.get(j).is_some_and(|c| *c != ']') {
+                    j += 1 + usize::from(chars[j] == '\\');
+                }
+                if j >= end {
+                    return Some(format!("unterminated character set at position {end}"));
+                }
+                i = j;
+            }
+            '(' => {
+                open += 1;
+                (atom, repeated) = (false, false);
+                // `(?:`, `(?P<n>`, `(?=` …: the group's own letters are no atoms.
+                if chars.get(i + 1) == Some(&'?') {
+                    i += 2;
+                }
+                i += 1;
+                continue;
+            }
+            ')' => {
+                let Some(left) = open.checked_sub(1) else {
+                    return Some(format!("unbalanced parenthesis at position {i}"));
+                };
+                open = left;
+            }
+            '|' => {
+                (atom, repeated) = (false, false);
+                i += 1;
+                continue;
+            }
+            '*' | '+' | '?' if !atom => return Some(format!("nothing to repeat at position {i}")),
+            // After a repeat, `?` makes it lazy and `+` possessive.
+            '?' | '+' if repeated && matches!(chars[i - 1], '*' | '+' | '?' | '}') && c == '?' => {}
+            '*' | '+' if repeated => return Some(format!("multiple repeat at position {i}")),
+            '*' | '+' | '?' => {
+                repeated = true;
+                i += 1;
+                continue;
+            }
+            _ => {}
+        }
+        (atom, repeated) = (true, false);
+        i += 1;
+    }
+    (open > 0).then(|| format!("missing ) at position {end}"))
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum Class {
     Outside,
@@ -74,7 +134,32 @@ enum Class {
 
 #[cfg(test)]
 mod tests {
-    use super::translate;
+    use super::{complaint, translate};
+
+    #[test]
+    fn complains_as_python_does() {
+        // As `regex.compile` of Python says it.
+        for (pattern, text) in [
+            (".*(", "missing ) at position 3"),
+            ("(a", "missing ) at position 2"),
+            ("a)", "unbalanced parenthesis at position 1"),
+            ("*a", "nothing to repeat at position 0"),
+            ("a**", "multiple repeat at position 2"),
+            ("a+*", "multiple repeat at position 2"),
+            ("[a", "unterminated character set at position 2"),
+            ("[]", "unterminated character set at position 2"),
+            ("a\\", "bad escape (end of pattern) at position 2"),
+            ("x|*", "nothing to repeat at position 2"),
+            ("(?:*)", "nothing to repeat at position 3"),
+            ("(a))", "unbalanced parenthesis at position 3"),
+            ("**", "nothing to repeat at position 0"),
+        ] {
+            assert_eq!(complaint(pattern).as_deref(), Some(text), "{pattern}");
+        }
+        for fine in [".*q_proj$", "(?P<n>a)+?b", "[*+]", r"\(", "a{2}", "^*", "[^]]*"] {
+            assert_eq!(complaint(fine), None, "{fine}");
+        }
+    }
 
     #[test]
     fn touches_only_what_differs() {

@@ -57,13 +57,14 @@ impl<'a> Builder<'a> {
         self.tree.unknown.extend(file.unknown.iter().map(|u| format!("{}: {u}", file.class)));
         // The loader renames the lists once for the outer class and once for an inner one (spec B.5).
         self.method.enter_class(file, scope);
-        if let Some(r) = file.refuses.iter().find(|r| r.when.truth(scope)) {
+        let holds = |r: &&facts::Refusal| r.when.truth(&Scope { config: r.of(scope.config), ..*scope });
+        if let Some(r) = file.refuses.iter().find(holds) {
             let tower = r.pointer.ends_with("_config");
             let kind = if tower { Kind::TowerConfigMissing } else { Kind::ConfigField };
             let mut e = Event::new(Stage::Init, Effect::Refuses, kind);
             e.file = Some("config.json".into());
-            e.pointer = Some(r.pointer.clone());
-            e.error = Some(super::trace::Raised { error_type: r.error.clone(), text: python::fill(&r.message, scope.config) });
+            e.pointer = Some(r.config.iter().map(|c| format!("/{c}")).chain([r.pointer.clone()]).collect());
+            e.error = Some(super::trace::Raised { error_type: r.error.clone(), text: python::fill(&r.message, r.of(scope.config)) });
             self.trace.events.push(e);
         }
         let root = if path.is_empty() { String::new() } else { format!("{path}.") };
@@ -280,7 +281,13 @@ impl<'a> Builder<'a> {
                 }
             }
         }
-        if bias {
+        if bias && offered == Offered::Experts {
+            let (e, k) = (m.experts, input.unwrap_or(0));
+            let total: u64 = outputs.iter().fold(0, |a, b| a.saturating_add(*b));
+            for (name, rows) in [("w13_bias", total.saturating_mul(2)), ("w2_bias", k)] {
+                slots.push(Slot::new(name, vec![e, rows], Element::Model, Load::Whole, parts_of(Load::Whole, name, e)));
+            }
+        } else if bias {
             let total: u64 = outputs.iter().fold(0, |a, b| a.saturating_add(*b));
             slots.push(Slot::new("bias", vec![total], Element::Model, Load::Output, n));
         } else if offered == Offered::Linear {

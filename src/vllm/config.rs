@@ -2,6 +2,7 @@
 //! `rules/facts/vllm/<version>/configs`.
 
 use super::python;
+use super::rope;
 use super::trace::{Effect, Event, Kind, Raised, Stage};
 use crate::facts::{self, ConfigFile, Scope};
 use serde_json::{Map, Value};
@@ -105,11 +106,7 @@ fn run(
             .and_then(Value::as_str)
             && !of_type(value, kind)
         {
-            let text = format!(
-                "Validation error for field '{field}':\n    TypeError: Field '{field}' expected {kind}, got {} (value: {})",
-                python::type_name(value),
-                python::repr(value)
-            );
+            let text = format!("Validation error for field '{field}':\n    TypeError: {}", mistyped(field, kind, value));
             return Err(Box::new(refused(
                 Kind::ConfigField,
                 "StrictDataclassFieldValidationError",
@@ -156,6 +153,11 @@ fn run(
         }
         out.insert(field.clone(), value);
     }
+    if program.fields.contains_key("rope_parameters") {
+        rope::validate(&program.model_type, &out).map_err(|(error, text, field)| {
+            Box::new(refused(Kind::ConfigField, error, text, &format!("{at}/{field}")))
+        })?;
+    }
     let snapshot = Value::Object(out);
     let scope = Scope { config: &snapshot, root: &snapshot, vars: &[] };
     for check in &program.checks {
@@ -168,6 +170,36 @@ fn run(
         Value::Object(o) => Ok(o),
         _ => Ok(Map::new()),
     }
+}
+
+/// What huggingface_hub's strict dataclasses say of a value of another type.
+fn mistyped(field: &str, kind: &str, value: &Value) -> String {
+    let got = format!("got {} (value: {})", python::type_name(value), python::repr(value));
+    let one = |k: &str| match k {
+        "RopeParameters" => "TypedDict does not support instance and class checks".to_owned(),
+        "null" => format!("Field '{field}' expected NoneType, {got}"),
+        k => format!("Field '{field}' expected {k}, {got}"),
+    };
+    let kinds: Vec<&str> = kind.split('|').collect();
+    if let [k] = kinds[..] {
+        return one(k);
+    }
+    let classes: Vec<String> = kinds
+        .iter()
+        .map(|k| match *k {
+            "null" => "<class 'NoneType'>".into(),
+            "RopeParameters" => "<class 'transformers.modeling_rope_utils.RopeParameters'>".into(),
+            k if k.contains('[') => k.to_owned(),
+            k => format!("<class '{k}'>"),
+        })
+        .collect();
+    let errors: Vec<String> = kinds.iter().map(|k| one(k)).collect();
+    format!(
+        "Field '{field}' with value {} doesn't match any type in ({}). Errors: {}",
+        python::repr(value),
+        classes.join(", "),
+        errors.join("; ")
+    )
 }
 
 /// Whether a JSON value fits a type of transformers' strict dataclasses, e.g. `int|null`, `list[int]`.
@@ -189,10 +221,13 @@ fn of_type(v: &Value, kind: &str) -> bool {
                 .or_else(|| k.strip_prefix("tuple["))
                 .and_then(|k| k.strip_suffix(']'))
                 .is_some_and(|inner| a.iter().all(|i| of_type(i, inner.trim_end_matches(", ...")))),
-            (Value::Object(_), _) => k.starts_with("dict["),
+            (Value::Object(_), _) => k.starts_with("dict[") || k == "RopeParameters",
             // Types that we do not know are not ours to refuse.
             (_, k) => {
-                !matches!(k, "null" | "None" | "bool" | "str" | "dict" | "list" | "tuple" | "int" | "float")
+                !matches!(
+                    k,
+                    "null" | "None" | "bool" | "str" | "dict" | "list" | "tuple" | "int" | "float" | "RopeParameters"
+                )
                     && !k.starts_with("list[")
                     && !k.starts_with("dict[")
                     && !k.starts_with("tuple[")

@@ -50,7 +50,7 @@ fn deepseek(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
         && let Some(module) = s.tree.find_below(at, &format!("{before}.experts"))
         && s.tree.modules[module].kind == NodeKind::Experts
     {
-        return experts::load(s, module, rest, t);
+        return expert(s, module, name, before, rest, t);
     }
     match find(s, at, name) {
         Some((module, slot)) => s.plain(module, slot, t),
@@ -67,6 +67,36 @@ fn stacked(s: &mut Stream, at: usize, mapped: &str, shard: u16, t: &Stored) {
     }
     let leaf = s.tree.modules[module].slots[slot].name.clone();
     s.fused(module, &leaf, Some(&Shard::Part(shard)), t);
+}
+
+/// A tensor of one expert, by the rows of `fused_moe_make_expert_params_mapping`; `rest` is what follows `experts.`.
+fn expert(s: &mut Stream, module: usize, name: &str, before: &str, rest: &str, t: &Stored) {
+    let [gate, down, up] = s.tree.modules[module].expert_names.clone();
+    let row = rest.split_once('.').and_then(|(index, tail)| {
+        let index: u64 = index.parse().ok().filter(|i| *i < s.tree.modules[module].experts)?;
+        let (proj, suffix) = tail.split_once('.')?;
+        let rows = [(&gate, "w13_", 0), (&up, "w13_", 1), (&down, "w2_", 2)];
+        let (_, prefix, part) = rows.into_iter().find(|r| *r.0 == proj)?;
+        Some((index, part, format!("{prefix}{suffix}")))
+    });
+    match row {
+        None => {
+            let raised = Raised { error_type: "KeyError".into(), text: format!("'{name}'") };
+            experts::missing(s, module, rest, raised, rest, t);
+        }
+        Some((_, _, param)) if !has(s, module, &param) => {
+            experts::missing(s, module, &param, no_expert_key(before, &param), rest, t);
+        }
+        Some((index, part, param)) => experts::one(s, module, rest, &param, index, part, false, t),
+    }
+}
+
+fn has(s: &Stream, module: usize, param: &str) -> bool {
+    s.tree.modules[module].slots.iter().any(|x| x.name == param)
+}
+
+fn no_expert_key(before: &str, param: &str) -> Raised {
+    Raised { error_type: "KeyError".into(), text: format!("'{before}.experts.routed_experts.{param}'") }
 }
 
 fn find(s: &Stream, at: usize, name: &str) -> Option<(usize, usize)> {

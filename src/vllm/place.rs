@@ -180,17 +180,24 @@ fn part(module: &Module, slot: &Slot, shape: &[u64], part: usize) -> Result<Plac
 
 /// `param[...].copy_(tensor)`: broadcasting, with torch's words when it cannot.
 pub(super) fn copy(into: &[u64], from: &[u64]) -> Result<(), Raised> {
+    let dims = |back: usize| (into.len().checked_sub(back).map_or(1, |i| into[i]), from[from.len() - back]);
     for back in 1..=from.len() {
-        let d = from[from.len() - back];
-        let Some(have) = into.len().checked_sub(back).map(|i| into[i]) else {
-            return Err(runtime(format!("output with shape {into:?} doesn't match the broadcast shape {from:?}")));
-        };
-        if d != have && d != 1 {
+        let (have, d) = dims(back);
+        if d != have && d != 1 && have != 1 {
             return Err(runtime(format!(
                 "The size of tensor a ({have}) must match the size of tensor b ({d}) at non-singleton dimension {}",
-                into.len() - back
+                into.len().max(from.len()) - back
             )));
         }
+    }
+    if from.len() > into.len() || (1..=from.len()).any(|back| matches!(dims(back), (1, d) if d > 1)) {
+        let mut both: Vec<u64> = into.iter().rev().copied().collect();
+        both.resize(both.len().max(from.len()), 1);
+        for (b, d) in both.iter_mut().zip(from.iter().rev()) {
+            *b = (*b).max(*d);
+        }
+        both.reverse();
+        return Err(runtime(format!("output with shape {into:?} doesn't match the broadcast shape {both:?}")));
     }
     Ok(())
 }

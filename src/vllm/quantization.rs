@@ -94,11 +94,26 @@ pub fn method(target: &Target, registry: Option<&Registry>, place: Option<&Place
     }
     match CompressedTensors::parse(&place.value) {
         Ok(ct) => Method::CompressedTensors(Box::new(ct)),
-        Err((pointer, raised)) => {
+        Err((pointer, mut raised)) => {
+            // Raised while pydantic validates the engine's config, which wraps these three.
+            if matches!(raised.error_type.as_str(), "ValueError" | "AssertionError" | "ValidationError") {
+                raised = Raised { error_type: "ValidationError".into(), text: inner(&raised.text) };
+            }
             push(trace, Kind::QuantConfigRejected, Effect::Refuses, place, &pointer, Some(raised));
             Method::Unknown(name)
         }
     }
+}
+
+/// What a validator said, without pydantic's frame: `1 validation error for X`, a field, `  Value error, … [type=…`.
+fn inner(text: &str) -> String {
+    let mut lines = text.lines();
+    if !lines.next().is_some_and(|l| l.contains(" validation error")) {
+        return text.to_owned();
+    }
+    let said = lines.find(|l| l.starts_with("  ")).unwrap_or(text).trim();
+    let said = said.split(" [type=").next().unwrap_or(said);
+    said.strip_prefix("Value error, ").unwrap_or(said).to_owned()
 }
 
 /// Whether vLLM knows a method by this name, after the overrides have renamed it.

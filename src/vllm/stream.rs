@@ -155,21 +155,29 @@ impl<'a> Stream<'a> {
                 self.fill_below(at);
             }
             Loader::Keyed(tables) => keyed::load(self, at, name, tables, t),
-            Loader::Auto { mapper, permute, .. } => match mapper.map(name) {
-                _ if permute.is_some_and(|heads| keyed::llama4::permuted(self, at, name, heads, t).is_none()) => {}
-                Mapped::Dropped(by) => self.dropped(at, &by, t),
-                Mapped::Kept(mapped, shards) => {
-                    if self.alias(at, &mapped) {
-                        return;
-                    }
-                    if shards.is_empty() {
-                        self.walk(at, at, &mapped, shard, t, Some(&loader));
-                    }
-                    for s in &shards {
-                        self.walk(at, at, &mapped, Some(s), t, Some(&loader));
+            Loader::Auto { mapper, permute, before, .. } => {
+                if before.skips(name) {
+                    return self.dropped(at, "a layer of the drafter (multi-token prediction), or beyond the last one built", t);
+                }
+                let name = before.rename(name);
+                if permute.is_some_and(|heads| keyed::llama4::permuted(self, at, &name, heads, t).is_none()) {
+                    return;
+                }
+                match mapper.map(&name) {
+                    Mapped::Dropped(by) => self.dropped(at, &by, t),
+                    Mapped::Kept(mapped, shards) => {
+                        if self.alias(at, &mapped) {
+                            return;
+                        }
+                        if shards.is_empty() {
+                            self.walk(at, at, &mapped, shard, t, Some(&loader));
+                        }
+                        for s in &shards {
+                            self.walk(at, at, &mapped, Some(s), t, Some(&loader));
+                        }
                     }
                 }
-            },
+            }
         }
     }
 

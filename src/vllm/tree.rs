@@ -4,6 +4,7 @@ use super::mapper::Mapper;
 use super::method::{Element, Load};
 use crate::facts::{self, Dialect, NodeKind, Scope};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::rc::Rc;
 
 /// What became of a module when it was offered to the quantization method.
@@ -93,6 +94,8 @@ pub enum Loader {
         ignore_suffixes: Vec<String>,
         /// Rows of query and key weights change places: numbers of query and of key heads.
         permute: Option<(u64, u64)>,
+        /// What happens to names before the mapper.
+        before: Before,
     },
     /// A hand-written loop over `dict(named_parameters())`, with `KeyError` for what is not there.
     Keyed(Keyed),
@@ -137,8 +140,53 @@ impl Loader {
                 .cloned()
                 .collect(),
             ignore_suffixes,
+            before: Before {
+                segments: l.segments.clone(),
+                skip: l.skip.as_ref().and_then(|(prefix, from, n)| {
+                    let from = from.size(scope)?;
+                    Some((prefix.clone(), from, from.saturating_add(n.size(scope).unwrap_or(u64::MAX))))
+                }),
+            },
             permute: l.permute.as_ref().and_then(|(q, k)| Some((q.size(scope)?, k.size(scope)?))),
         }
+    }
+}
+
+/// What a generator in front of `AutoWeightsLoader` does to names.
+#[derive(Debug, Default)]
+pub struct Before {
+    /// Segments and their replacements.
+    pub segments: Vec<(String, String)>,
+    /// Elements that are left out: prefix, first index, first index after them.
+    pub skip: Option<(String, u64, u64)>,
+}
+
+impl Before {
+    /// Whether the name belongs to an element that is left out.
+    pub fn skips(&self, name: &str) -> bool {
+        self.skip.as_ref().is_some_and(|(prefix, from, to)| {
+            let index = name.strip_prefix(prefix.as_str()).and_then(|r| r.split('.').next());
+            index.and_then(|i| i.parse::<u64>().ok()).is_some_and(|i| (*from..*to).contains(&i))
+        })
+    }
+
+    /// `MistralForCausalLM.maybe_remap_mistral`: names of Mistral's own format as transformers has them; others stay.
+    pub fn rename<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        if self.segments.is_empty() {
+            return name.into();
+        }
+        let target = |item: &str| self.segments.iter().find(|(from, _)| from == item).map(|(_, to)| to.as_str());
+        let mut out = Cow::Borrowed(name);
+        let parts: Vec<&str> = name.split('.').collect();
+        for (i, item) in parts.iter().enumerate() {
+            let both = parts.get(i + 1).map(|next| format!("{item}.{next}"));
+            if let Some((both, to)) = both.as_ref().and_then(|b| Some((b, target(b)?))) {
+                out = out.replace(both.as_str(), to).into();
+            } else if let Some(to) = target(item).filter(|to| !out.contains(to)) {
+                out = out.replace(item, to).into();
+            }
+        }
+        out
     }
 }
 

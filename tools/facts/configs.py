@@ -54,7 +54,9 @@ DERIVE = {
     "gemma2": EVERY_SECOND,
     "gemma3_text": both_ways("use_bidirectional_attention") + [["layer_types", "cycle(num_hidden_layers, 6 if sliding_window_pattern == null else sliding_window_pattern, "
                                     "'sliding_attention', 'full_attention') if layer_types == null else layer_types"]],
-    "llama4_text": HEADS + HEAD_DIM + [["moe_layers", "moe_layers if moe_layers != null else range(interleave_moe_layer_step - 1, num_hidden_layers, "
+    "llama4_text": HEADS + HEAD_DIM + [
+        ["no_rope_layers", "no_rope_layers if no_rope_layers else cycle(num_hidden_layers, no_rope_layer_interval, 1, 0)"],
+        ["moe_layers", "moe_layers if moe_layers != null else range(interleave_moe_layer_step - 1, num_hidden_layers, "
                                                       "interleave_moe_layer_step)"]],
     "gpt_oss": HEADS + HEAD_DIM + EVERY_SECOND,
     "deepseek_v3": HEADS + [["moe_layer_freq", "1 if moe_layer_freq == null else moe_layer_freq"]],
@@ -98,6 +100,8 @@ def layer_checks():
 def type_word(t):
     if t is type(None):
         return "null"
+    if typing.is_typeddict(t):
+        return t.__name__
     if t in (int, float, bool, str, dict, list, tuple):
         return t.__name__
     origin = typing.get_origin(t)

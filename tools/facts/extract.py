@@ -296,7 +296,8 @@ class Gen:
         kind = obs[0][1]["kind"]
         if kind != "auto":
             return obs[0][1]
-        out = {"kind": "auto", "mapper": self.mapper([(e, l["mapper"]) for e, l in obs], path) or None}
+        extras = {k: obs[0][1][k] for k in ("permute", "segments", "skip") if k in obs[0][1]}
+        out = {"kind": "auto", **extras, "mapper": self.mapper([(e, l["mapper"]) for e, l in obs], path) or None}
         for key in ("ignore_prefixes", "ignore_suffixes"):
             lists = [l[key] for _, l in obs]
             always = [x for x in lists[0] if all(x in l for l in lists)]
@@ -506,8 +507,9 @@ def build_file(arch, samples, uses):
         known = next((row for pattern, row in REFUSALS if re.search(pattern, message)), None)
         if known:
             # A wrapper has it from the class of its language model.
-            if known not in out["refuses"] and not inner:
-                out["refuses"].append(known)
+            row = {**known, "config": "text_config"} if any("text_config" in x.raw for x in samples) else known
+            if row not in out["refuses"] and not inner:
+                out["refuses"].append(row)
             continue
         ids = {r.id for r in rs}
         p = predicate([(Env(r, {}), r.id in ids) for r in rs + samples + [x for x in REFUSED if x.id not in ids]]) if len(rs) >= 3 else None

@@ -142,6 +142,9 @@ def simple(obs):
                 elif ((F[i] // F[j]) ** 2 == t).all():      # patches of a square image
                     f = f"({names[i]} // {names[j]})"
                     best.append((3.9 + cost_of(names[i]) + cost_of(names[j]), f"{f} * {f}"))
+                elif ((F[i] // F[j]) ** 2 + 1 == t).all():  # and one for the class
+                    f = f"({names[i]} // {names[j]})"
+                    best.append((4 + cost_of(names[i]) + cost_of(names[j]), f"{f} * {f} + 1"))
     if best:
         return min(best)
     pos = [i for i in range(n) if (F[i] > 0).all()]
@@ -297,6 +300,8 @@ def atoms(fs, mods=False):
             for n in index:
                 if all(x is None or all(number(y) for y in x) for x in v):
                     add(2, f"{n} in {name}", [f.get(n) in (x or []) for f, x in zip(fs, v)])
+                    if name.startswith("no_"):      # a flag for every layer
+                        add(1.8, f"{name}[{n}]", [bool(x) and number(f.get(n)) and f[n] < len(x) and bool(x[f[n]]) for f, x in zip(fs, v)])
             continue
         pre = .2 if "." in k else 0
         if any(x is None for x in v) and any(x is not None for x in v):

@@ -11,19 +11,30 @@ KEYED_MLA = {
 }
 QKV = [[".qkv_proj", ".q_proj", "q"], [".qkv_proj", ".k_proj", "k"], [".qkv_proj", ".v_proj", "v"]]
 LLAMA4 = {"kind": "keyed", "dialect": "llama4", "stacked": QKV + [[".gate_up_proj", ".gate_proj", 0], [".gate_up_proj", ".up_proj", 1]]}
-# The generator that it hands on permutes rows of queries and keys.
-LLAMA4_TEXT = {"kind": "auto", "mapper": None, "ignore_prefixes": [], "ignore_suffixes": [], "quant_aware": True,
-               "permute": ["num_attention_heads", "num_key_value_heads"]}
+# `auto`: what the generator does that is handed to AutoWeightsLoader; its mapper and the rest are measured.
+# This one permutes rows of queries and keys.
+LLAMA4_TEXT = {"kind": "auto", "permute": ["num_attention_heads", "num_key_value_heads"]}
 LLAMA4_WRAPPER = {"kind": "keyed", "dialect": "llama4_wrapper", "stacked": [
     *[[f".self_attn{p}", f".self_attn{n}", i] for p, n, i in QKV],
     [".shared_expert.gate_up_proj", ".shared_expert.gate_proj", 0], [".shared_expert.gate_up_proj", ".shared_expert.up_proj", 1],
     [".feed_forward.gate_up_proj", ".feed_forward.gate_proj", 0], [".feed_forward.gate_up_proj", ".feed_forward.up_proj", 1]]}
+MISTRAL = {"kind": "auto", "segments": [
+    ["layers", "model.layers"], ["attention", "self_attn"], ["qscale_act", "input_scale"], ["qscale_weight", "weight_scale"],
+    ["kv_fake_quantizer.qscale_act", "kv_scale"], ["q_fake_quantizer.qscale_act", "attn.q_scale"], ["k_fake_quantizer.qscale_act", "k_scale"],
+    ["v_fake_quantizer.qscale_act", "v_scale"], ["wq", "q_proj"], ["wk", "k_proj"], ["wv", "v_proj"], ["wo", "o_proj"],
+    ["attention_norm", "input_layernorm"], ["feed_forward", "mlp"], ["w1", "gate_proj"], ["w2", "down_proj"], ["w3", "up_proj"],
+    ["ffn_norm", "post_attention_layernorm"], ["tok_embeddings", "model.embed_tokens"], ["output", "lm_head"], ["norm", "model.norm"]]}
+SIGLIP = {"kind": "auto", "skip": ["encoder.layers.", "num_hidden_layers", "null"]}
+GLM4_MOE = {"kind": "auto", "skip": ["layers.", "num_hidden_layers", "num_nextn_predict_layers"]}
 GPT_OSS = {"kind": "keyed", "dialect": "gpt_oss", "stacked": QKV}
 LOADERS = {
     "deepseek_v2.DeepseekV2Model.load_weights": ("83579b19b333", KEYED_MLA),
     "llama4.Llama4Model.load_weights": ("d4fa57e9bdc9", LLAMA4),
     "llama4.Llama4ForCausalLM.load_weights": ("507ce68d4f16", LLAMA4_TEXT),
     "mllama4.Llama4ForConditionalGeneration.load_weights": ("e15e991dc4c0", LLAMA4_WRAPPER),
+    "mistral.MistralForCausalLM.load_weights": ("b371987c884f", MISTRAL),
+    "siglip.SiglipVisionTransformer.load_weights": ("b2b79753be40", SIGLIP),
+    "glm4_moe.Glm4MoeModel.load_weights": ("a82953f916e3", GLM4_MOE),
     "gpt_oss.GptOssModel.load_weights": ("1959a135ae8e", GPT_OSS),
 }
 
@@ -40,4 +51,12 @@ REFUSALS = [
       "pointer": "/max_window_layers"}),
     (r"'Glm4MoeConfig' object has no attribute 'head_dim'",
      {"if": "head_dim == null", "error": "AttributeError", "message": "'Glm4MoeConfig' object has no attribute 'head_dim'", "pointer": "/head_dim"}),
+    (r"range\(\) arg 3 must not be zero",
+     {"if": "interleave_moe_layer_step == 0", "error": "ValidationError", "message": "range() arg 3 must not be zero",
+      "pointer": "/interleave_moe_layer_step"}),
+    (r"integer modulo by zero",
+     {"if": "no_rope_layer_interval == 0", "error": "ZeroDivisionError", "message": "integer modulo by zero", "pointer": "/no_rope_layer_interval"}),
+    (r"list index out of range",
+     {"if": "no_rope_layers != null and len(no_rope_layers) < num_hidden_layers", "error": "IndexError", "message": "list index out of range",
+      "pointer": "/no_rope_layers"}),
 ]

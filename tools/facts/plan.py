@@ -113,6 +113,7 @@ def loader(l, s):
         for cond, more in l.get("ignore_suffixes_if", []):
             if truth(cond, s):
                 suf += more
+        out.update({k: copy.deepcopy(l[k]) for k in ("permute", "segments", "skip") if k in l})
         out.update(mapper=mapper(l.get("mapper"), s), ignore_prefixes=ign, ignore_suffixes=suf,
                    quant_aware=bool(l.get("quant_aware", False)))
     return out

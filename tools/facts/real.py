@@ -166,19 +166,23 @@ def own_loader(m):
     finally:
         utils.AutoWeightsLoader.load_weights = real
     mod = type(m).load_weights.__module__.split(".")[-1]
-    if len(calls) == 1 and calls[0][0].module is m and calls[0][1] is weights and not err:
-        a, _, mp = calls[0]
+    if len(calls) == 1 and calls[0][0].module is m and not err:
+        a, given, mp = calls[0]
         qc = next((x.quant_config for x in (m, *m.children()) if hasattr(x, "quant_config")), None)
-        return dict(kind="auto", mapper=mapper(mp), ignore_prefixes=list(a.ignore_unexpected_prefixes),
-                    ignore_suffixes=list(a.ignore_unexpected_suffixes), quant_aware=qc is not None), None
+        auto = dict(kind="auto", mapper=mapper(mp), ignore_prefixes=list(a.ignore_unexpected_prefixes),
+                    ignore_suffixes=list(a.ignore_unexpected_suffixes), quant_aware=qc is not None)
+        return auto, None if given is weights else fn
     return dict(kind=mod), fn
 
 
-def by_hand(fn):
+def by_hand(fn, seen):
+    """What is known of a load_weights with code of its own around or instead of AutoWeightsLoader."""
     from hand import LOADERS
     name = f"{fn.__module__.split('.')[-1]}.{fn.__qualname__}"
     read, table = LOADERS.get(name, (None, None))
-    return copy.deepcopy(table) if read and read == source(fn) else dict(kind=fn.__module__.split(".")[-1])
+    if not read or read != source(fn):
+        return dict(kind=fn.__module__.split(".")[-1])
+    return copy.deepcopy({**seen, **table} if table["kind"] == "auto" == seen["kind"] else table)
 
 
 def describe(model, vc):
@@ -282,7 +286,7 @@ def describe(model, vc):
         if k not in LINEAR + ("experts", "placeholder"):
             e["loader"], fn = own_loader(m)
             if fn is not None:
-                e["loader"] = by_hand(fn)
+                e["loader"] = by_hand(fn, e["loader"])
             if fn is not None:
                 hand[path] = fn
         if k in LINEAR and k not in ("qkv", "merged") and callable(getattr(m, "load_weights", None)):

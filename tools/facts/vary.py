@@ -62,7 +62,7 @@ FIELDS = [
 ]
 # Fields that decide no structure: left alone.
 STILL = re.compile(r"token_id|token_index|max_position|eps$|dropout|initializer|use_cache|hidden_act|activation|^rope_|theta|softcap|logit_cap|sliding_window|"
-                   r"pretraining_tp|scaling|attention_chunk|attention_context|invalid_logits|residual_weight|gradient_clip|coef|beta|routed_scaling|"
+                   r"pretraining_tp|scaling|attention_context|invalid_logits|residual_weight|gradient_clip|coef|beta|routed_scaling|"
                    r"norm_topk|router_aux|output_router|num_labels|ep_size|max_window|partial_rotary|use_sliding|_config$")
 # Whether a nullable field or an extra key is there at all.
 NULL, EXTRA_KEY, CHANGE = .35, .4, .75

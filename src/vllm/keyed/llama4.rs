@@ -5,7 +5,7 @@ use super::super::place;
 use super::super::stream::{Stored, Stream};
 use super::super::trace::Raised;
 use super::super::tree::Keyed;
-use super::{find, missing, stacked};
+use super::{expert, find, has, missing, no_expert_key, stacked};
 use crate::facts::NodeKind;
 
 /// `Llama4ForCausalLM.permute_qk_weight_for_rotary`: rows are grouped by head and half, so they must divide. None when
@@ -80,41 +80,20 @@ pub(super) fn model(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &S
 
 /// `Llama4Model.load_moe_expert_weights`. Once a tensor for all experts has come, those of single experts find no row.
 fn moe(s: &mut Stream, module: usize, name: &str, before: &str, rest: &str, t: &Stored) {
-    let key = |leaf: &str| Raised {
-        error_type: "KeyError".into(),
-        text: format!("'{before}.experts.routed_experts.{leaf}'"),
-    };
-    let [gate, down, up] = s.tree.modules[module].expert_names.clone();
-    if s.banked {
-        for (stem, prefix) in [("gate_up_proj", "w13_"), ("down_proj", "w2_")] {
-            let Some(more) = rest.strip_prefix(stem) else { continue };
-            let param = format!("{prefix}weight{more}");
-            if !has(s, module, &param) {
-                return experts::missing(s, module, &param, key(&param), rest, t);
-            }
-            // Three dimensions are `[experts, in, out]` and turned; a scale of fewer is taken as it is.
-            return experts::bank(s, module, rest, &param, true, t);
-        }
-    } else if let Some((index, tail)) = rest.split_once('.')
-        && let Ok(expert) = index.parse::<u64>()
-        && expert < s.tree.modules[module].experts
-        && let Some((proj, suffix)) = tail.split_once('.')
-        && let Some((prefix, part)) = [(&gate, "w13_", 0), (&up, "w13_", 1), (&down, "w2_", 2)]
-            .into_iter()
-            .find_map(|(p, prefix, part)| (*p == proj).then_some((prefix, part)))
-    {
-        let param = format!("{prefix}{suffix}");
+    if !s.banked {
+        return expert(s, module, name, before, rest, t);
+    }
+    for (stem, prefix) in [("gate_up_proj", "w13_"), ("down_proj", "w2_")] {
+        let Some(more) = rest.strip_prefix(stem) else { continue };
+        let param = format!("{prefix}weight{more}");
         if !has(s, module, &param) {
-            return experts::missing(s, module, &param, key(&param), rest, t);
+            return experts::missing(s, module, &param, no_expert_key(before, &param), rest, t);
         }
-        return experts::one(s, module, rest, &param, expert, part, false, t);
+        // Three dimensions are `[experts, in, out]` and turned; a scale of fewer is taken as it is.
+        return experts::bank(s, module, rest, &param, true, t);
     }
     let raised = Raised { error_type: "KeyError".into(), text: format!("'{name}'") };
     experts::missing(s, module, rest, raised, rest, t);
-}
-
-fn has(s: &Stream, module: usize, param: &str) -> bool {
-    s.tree.modules[module].slots.iter().any(|x| x.name == param)
 }
 
 /// `Llama4ForConditionalGeneration.load_weights`: the language model as it streams, everything else by key at the end.
