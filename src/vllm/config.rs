@@ -80,6 +80,19 @@ pub fn resolve(version: &str, raw: &Value) -> Result<Resolved, Box<Event>> {
     };
     let empty = Map::new();
     let value = run(version, &program, raw.as_object().unwrap_or(&empty), "", 0)?;
+    // transformers prints the config, and for that asks the quantization config for its dictionary.
+    if let Some(q) = raw.get("quantization_config").filter(|q| !q.is_object() && !q.is_null()) {
+        let text = format!("'{}' object has no attribute 'to_dict'", python::type_name(q));
+        return Err(Box::new(refused(Kind::ConfigField, "AttributeError", text, "/quantization_config")));
+    }
+    // `get_hf_text_config`: a text config that no class has read is a plain dictionary.
+    if let Some(Value::Object(text)) = value.get("text_config")
+        && (!program.sub.contains_key("text_config") || !text.contains_key("num_attention_heads"))
+    {
+        let text = "The text_config extracted from the model config does not have `num_attention_heads` attribute. This indicates a \
+                    mismatch between the model config and vLLM's expectations. Please ensure that the model config is compatible with vLLM.";
+        return Err(Box::new(refused(Kind::ConfigField, "ValidationError", text.to_owned(), "/text_config")));
+    }
     Ok(Resolved { value: Value::Object(value), model_type: model_type.to_owned() })
 }
 

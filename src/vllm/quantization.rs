@@ -107,13 +107,17 @@ pub fn method(target: &Target, registry: Option<&Registry>, place: Option<&Place
 
 /// What a validator said, without pydantic's frame: `1 validation error for X`, a field, `  Value error, … [type=…`.
 fn inner(text: &str) -> String {
-    let mut lines = text.lines();
-    if !lines.next().is_some_and(|l| l.contains(" validation error")) {
+    let lines: Vec<&str> = text.lines().collect();
+    if !lines.first().is_some_and(|l| l.contains(" validation error")) {
         return text.to_owned();
     }
-    let said = lines.find(|l| l.starts_with("  ")).unwrap_or(text).trim();
-    let said = said.split(" [type=").next().unwrap_or(said);
-    said.strip_prefix("Value error, ").unwrap_or(said).to_owned()
+    let Some(at) = lines.iter().position(|l| l.starts_with("  ")) else { return text.to_owned() };
+    let said = lines[at].trim().split(" [type=").next().unwrap_or_default();
+    match (said.strip_prefix("Value error, "), at) {
+        (Some(said), _) => said.to_owned(),
+        (None, 2) => format!("{}: {said}", lines[1].trim_matches('`')),
+        (None, _) => said.to_owned(),
+    }
 }
 
 /// Whether vLLM knows a method by this name, after the overrides have renamed it.

@@ -117,15 +117,29 @@ pub fn construct(model_type: &str, text: &Value, at: &str, trace: &mut Trace) {
             "default", "bailing_mrope", "proportional", "llama3", "mllama4", "linear", "ntk", "dynamic", "yarn", "deepseek_yarn",
             "deepseek_llama_scaling", "longrope", "openpangu", "mrope", "su",
         ];
+        if let Some(Value::Array(sections)) = p.get("mrope_section") {
+            let size = |k: &str| config.get(k).and_then(Value::as_u64);
+            let head = size("head_dim").or_else(|| size("hidden_size")?.checked_div(size("num_attention_heads")?));
+            let share = p.get("partial_rotary_factor").and_then(Value::as_f64).unwrap_or(1.0);
+            let sum: u64 = sections.iter().filter_map(Value::as_u64).fold(0, u64::saturating_add);
+            if matches!(kind, "default" | "mrope" | "yarn") && head.is_some_and(|h| (h as f64 * share) as u64 / 2 != sum) {
+                // A bare `assert sum(self.mrope_section) == rotary_dim // 2`.
+                return refuse(trace, format!("{at}/{field}/mrope_section"), "AssertionError", String::new());
+            }
+        }
         // DeepSeek's classes rename whatever is not the default.
         if known.contains(&kind) || model_type.starts_with("deepseek") {
             continue;
         }
-        let mut e = Event::new(Stage::Init, Effect::Refuses, Kind::ConfigField);
-        e.file = Some("config.json".into());
-        e.pointer = Some(format!("{at}/{field}"));
-        e.error = Some(Raised { error_type: "ValueError".into(), text: format!("Unknown RoPE scaling type {kind}") });
-        trace.events.push(e);
-        return;
+        let text = format!("Unknown RoPE scaling type {kind}");
+        return refuse(trace, format!("{at}/{field}"), "ValueError", text);
     }
+}
+
+fn refuse(trace: &mut Trace, pointer: String, error_type: &str, text: String) {
+    let mut e = Event::new(Stage::Init, Effect::Refuses, Kind::ConfigField);
+    e.file = Some("config.json".into());
+    e.pointer = Some(pointer);
+    e.error = Some(Raised { error_type: error_type.into(), text });
+    trace.events.push(e);
 }

@@ -3,12 +3,19 @@
 use super::super::place::{self, Placed};
 use super::super::stream::{Stored, Stream};
 use super::super::trace::Raised;
-use super::super::tree::Keyed;
+use super::super::tree::{Keyed, Quant};
 use super::{find, missing, stacked};
 use crate::facts::NodeKind;
 
 /// One tensor, after the root's mapper.
 pub(super) fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
+    if let Some((before, rest)) = name.split_once(".mlp.experts.")
+        && let Some((index, param)) = rest.split_once('.')
+        && let Ok(expert) = index.parse::<u64>()
+        && let Some((module, slot)) = bank(s, at, &format!("{before}.mlp.experts.{param}"))
+    {
+        return streamed(s, module, slot, expert, t);
+    }
     let expert = [".w13_weight", ".w2_weight", ".w13_bias", ".w2_bias"].into_iter().find(|p| name.contains(p));
     if expert.is_some() {
         let Some((module, slot)) = bank(s, at, name) else { return missing(s, at, name, t) };
@@ -25,7 +32,8 @@ pub(super) fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &St
         };
         return s.finish(module, slot, result, t, true);
     }
-    if let Some((param, part, shard)) = tables.stacked.iter().find(|(_, part, _)| name.contains(part.as_str())) {
+    let row = tables.stacked.iter().find(|(_, part, _)| name.contains(part.as_str()));
+    if let Some((param, part, shard)) = row {
         return stacked(s, at, &name.replace(part.as_str(), param), *shard, t);
     }
     match find(s, at, name) {
@@ -87,4 +95,52 @@ fn experts(s: &Stream, module: usize, slot: usize, part: &str, t: &Stored) -> Re
     }
     place::copy(want, &left)?;
     Ok(if had > take { Placed::Cut(dim, take, had) } else { Placed::Whole })
+}
+
+/// `GptOssRoutedExperts.weight_loader`: one expert at a time, gate and up in one tensor; smaller ones fill a corner.
+fn streamed(s: &mut Stream, module: usize, slot: usize, expert: u64, t: &Stored) {
+    let m = &s.tree.modules[module];
+    let sl = &m.slots[slot];
+    let (name, want) = (sl.name.clone(), sl.shape.get(1..).unwrap_or_default().to_vec());
+    if expert >= m.experts {
+        return s.dropped(module, "an expert beyond the last one", t);
+    }
+    let w13 = name.starts_with("w13");
+    let packed = matches!(m.quant, Quant::Scheme(_));
+    let result = match t.shape {
+        None => Ok(Placed::Whole),
+        Some(shape) => (|| {
+            let mut shape = shape.to_vec();
+            let (narrowed, turned) = match (name.ends_with("_bias"), packed) {
+                (true, _) => (w13.then_some((0, 0)), false),
+                (false, true) => (Some(if w13 { (0, 0) } else { (1, 1) }), false),
+                (false, false) => (Some(if w13 { (1, 0) } else { (0, 1) }), true),
+            };
+            let mut placed = Placed::Whole;
+            if let Some((dim, of)) = narrowed {
+                let size = want.get(of).copied().unwrap_or(0);
+                let take = size.min(shape.get(dim).copied().unwrap_or(0));
+                let (left, how) = place::narrow(&shape, dim, 0, take)?;
+                (shape, placed) = (left, how);
+            }
+            if turned {
+                shape.reverse();
+            }
+            let corner: Vec<u64> = want.iter().zip(&shape).map(|(w, d)| *w.min(d)).collect();
+            place::copy(&corner, &shape)?;
+            let short = want.iter().zip(&corner).position(|(w, d)| d < w);
+            Ok(short.map_or(placed, |dim| Placed::Short(dim, corner[dim], want[dim])))
+        })(),
+    };
+    if result.is_ok() {
+        let e = usize::try_from(expert).unwrap_or(usize::MAX);
+        let sl = &mut s.tree.modules[module].slots[slot];
+        if w13 {
+            sl.mark(e.saturating_mul(2));
+            sl.mark(e.saturating_mul(2) + 1);
+        } else {
+            sl.mark(e);
+        }
+    }
+    s.finish(module, slot, result, t, false);
 }
