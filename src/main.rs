@@ -11,9 +11,12 @@ fn main() -> ExitCode {
         Err(usage) => return ExitCode::from(usage.print()),
     };
     let mut out = BufWriter::new(io::stdout().lock());
-    let result = run(cli, &mut out, &mut io::stderr().lock()).and_then(|exit| Ok(out.flush().map(|()| exit)?));
+    let result = run(cli, &mut out, &mut io::stderr().lock()).and_then(|done| Ok(out.flush().map(|()| done)?));
     match result {
-        Ok(exit) => ExitCode::from(exit as u8),
+        Ok(done) => {
+            std::mem::forget(done.last);
+            ExitCode::from(done.exit as u8)
+        }
         // Whoever reads may stop reading: `ckpt-lint . | head` is no failure of ours.
         Err(Failure::Io(e)) if e.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(Failure::Io(e)) => fail(&e.to_string()),

@@ -135,6 +135,14 @@ impl Plan {
             return Err(draft(&found.architecture));
         }
         self.class = Some(found.class.clone());
+        if let Some(generates) = &found.stand_in {
+            let mut e = Event::new(Stage::Config, Effect::Keeps, Kind::BaseClass);
+            e.file = Some("config.json".into());
+            e.pointer = Some("/architectures".into());
+            e.detail.clone_from(&found.architecture);
+            e.module.clone_from(generates);
+            self.trace.events.push(e);
+        }
         let place = quantization::find(cp, raw);
         let mut method = quantization::method(target, registry.as_ref(), place.as_ref(), &mut self.trace);
         self.method = match &method {
@@ -161,8 +169,22 @@ impl Plan {
             ("lm_only", Value::Bool(target.language_model_only)),
         ];
         let mut tree = Builder::build(&target.vllm, &class, scope_config, &mut method, &mut self.trace, &extra);
+        if tree.oversized {
+            return Err(unknown("the config asks for more modules than any model has"));
+        }
+        if found.pooling {
+            // `as_embedding_model` takes the head away: what is stored for it is dropped, and nothing misses it.
+            for (head, _) in tree.heads.clone() {
+                tree.modules[head].blamed = true;
+            }
+        }
         let nested = resolved.value.get("text_config").is_some_and(Value::is_object);
-        rope::construct(&resolved.model_type, resolved.text(), if nested { "/text_config" } else { "" }, &mut self.trace);
+        rope::construct(
+            &resolved.model_type,
+            resolved.text(),
+            if nested { "/text_config" } else { "" },
+            &mut self.trace,
+        );
         for why in std::mem::take(&mut tree.unknown) {
             let mut e = Event::new(Stage::Init, Effect::Keeps, Kind::Unknown);
             e.detail = why;
@@ -171,7 +193,11 @@ impl Plan {
         hints::broken_patterns(&method, place.as_ref(), &mut self.trace);
         hints::dead_entries(&method, place.as_ref(), &tree, &mut self.trace);
 
-        if self.trace.of(Kind::TowerConfigMissing).next().is_some() || self.trace.of(Kind::ConfigField).next().is_some() {
+        let unbuilt = |e: &Event| {
+            e.effect == Effect::Refuses
+                && matches!(e.kind, Kind::TowerConfigMissing | Kind::ConfigField | Kind::PatternBroken)
+        };
+        if self.trace.events.iter().any(unbuilt) {
             // Nothing is built, so nothing can be said of where tensors would land.
             return Ok(());
         }

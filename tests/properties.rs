@@ -27,9 +27,36 @@ const MEMORY: u64 = 4 << 20;
 
 /// Pieces that mean something to the readers of these files.
 const WORDS: &[&[u8]] = &[
-    b"{", b"}", b"[", b"]", b"\"", b",", b":", b"null", b"true", b"NaN", b"-1", b"0", b"1e400", b"18446744073709551616",
-    b"9223372036854775807", b"4294967296", b"\\ud800", b"\xff", b"\0", b"..", b"/", b"re:(", b"re:(a+)+$", b"F8_E4M3", b"I32", b"data_offsets",
-    b"shape", b"weight_map", b"\n", b" ",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b"\"",
+    b",",
+    b":",
+    b"null",
+    b"true",
+    b"NaN",
+    b"-1",
+    b"0",
+    b"1e400",
+    b"18446744073709551616",
+    b"9223372036854775807",
+    b"4294967296",
+    b"\\ud800",
+    b"\xff",
+    b"\0",
+    b"..",
+    b"/",
+    b"re:(",
+    b"re:(a+)+$",
+    b"F8_E4M3",
+    b"I32",
+    b"data_offsets",
+    b"shape",
+    b"weight_map",
+    b"\n",
+    b" ",
 ];
 
 /// Changes a few places, most of them in the first `head` bytes: behind a header there are only weights.
@@ -78,8 +105,8 @@ fn lint(dir: &Path) -> Vec<String> {
     let cli = Cli::from_args(["ckpt-lint", "--format", "json"].map(Into::into).into_iter().chain([dir.into()]))
         .unwrap_or_else(|_| panic!("bad arguments"));
     let mut out = Vec::new();
-    let exit = run(cli, &mut out, &mut std::io::sink()).unwrap_or_else(|e| panic!("{e:?}"));
-    assert!((0..=2).contains(&(exit as u8)));
+    let done = run(cli, &mut out, &mut std::io::sink()).unwrap_or_else(|e| panic!("{e:?}"));
+    assert!((0..=2).contains(&(done.exit as u8)));
     let report: Value = serde_json::from_slice(&out).unwrap();
     report["checkpoints"]
         .as_array()
@@ -116,6 +143,8 @@ fn number(name: &str, default: u64) -> u64 {
 fn child() {
     let (runs, seed) = (number("PROPERTY_RUNS", RUNS), number("PROPERTY_SEED", 1));
     let (half, of) = (number("PROPERTY_PART", 0), 2);
+    let log =
+        std::env::var_os("PROPERTY_LOG").map_or_else(|| std::env::temp_dir().join("ckpt-lint-property"), Into::into);
     for (i, target) in TARGETS.iter().enumerate() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance/cases");
         let dir = tempfile::tempdir().unwrap();
@@ -130,6 +159,8 @@ fn child() {
             mutate(&mut bytes, head, &mut rng);
             fs::write(&path, &bytes).unwrap();
             let what = format!("{} of {}, seed {seed}, run {n}", target.file, target.case);
+            // An abort says nothing of where it was.
+            fs::write(&log, &what).unwrap();
             // On a panic, the harness prints what this thread was at.
             std::thread::Builder::new()
                 .name(what.clone())
@@ -154,6 +185,7 @@ fn child() {
 
 #[test]
 fn mutated_checkpoints() {
+    let logs = tempfile::tempdir().unwrap();
     let start = |part: &str| {
         let me = std::env::current_exe().unwrap();
         let args = ["child", "--exact", "--ignored", "--nocapture"];
@@ -164,19 +196,25 @@ fn mutated_checkpoints() {
         } else {
             Command::new(me)
         };
-        c.args(args).env("PROPERTY_PART", part).stdout(Stdio::null()).spawn().unwrap()
+        c.args(args)
+            .env("PROPERTY_PART", part)
+            .env("PROPERTY_LOG", logs.path().join(part))
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap()
     };
     let mut parts = ["0", "1"].map(start);
     let began = Instant::now();
-    for part in &mut parts {
+    for (i, part) in parts.iter_mut().enumerate() {
+        let at = || fs::read_to_string(logs.path().join(i.to_string())).unwrap_or_default();
         loop {
             if let Some(status) = part.try_wait().unwrap() {
-                assert!(status.success(), "{status}: see above");
+                assert!(status.success(), "{status} at {}", at());
                 break;
             }
             if began.elapsed() > HANG {
                 let _ = part.kill();
-                panic!("a run does not end");
+                panic!("does not end: {}", at());
             }
             std::thread::sleep(Duration::from_millis(50));
         }

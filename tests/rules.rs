@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 /// Report by rule: the simplest case that fires it.
 const SHOWN: &[(&str, &str)] = &[
     ("config-bad-field", "llama-cfg-heads3"),
+    ("config-base-class", "mixtral-wide-noarch"),
     ("config-duplicate-key", "llama-config-dupkey"),
     ("config-missing", "llama-files-configmissing"),
     ("config-refused-argument", "llama-qc-arg-fp8"),
@@ -45,7 +46,7 @@ const SHOWN: &[(&str, &str)] = &[
     ("load-missing-layer", "llama-missing-lastlayer"),
     ("load-not-initialized", "gemma4uni-missing-qnorm"),
     ("load-shape-mismatch", "llama-shape-norm-2d"),
-    ("load-unknown", "phi3-base-w4a16"),
+    ("load-unknown", "llama-qc-method-awq"),
     ("load-unwritten", "llama-missing-mlpbias-bf16"),
     ("load-wrapper-prefix", "llama-files-adapter"),
     ("quant-config-rejected", "llama-qc-ignore-null"),
@@ -57,6 +58,8 @@ const SHOWN: &[(&str, &str)] = &[
     ("quant-method-missing", "llama-qc-nomethod"),
     ("quant-packed-unexpected", "llama-qc-gone"),
     ("quant-scheme-misfit", "llama-fp8-scale1d"),
+    ("quant-method-unknown", "deepseekv3-wide-method"),
+    ("quant-pattern-broken", "gemma3mm-wide-targets-broken"),
     ("quant-scheme-shape", "llama-groupsize-cfg256"),
     ("quant-scheme-surplus", "llama-kv-outputscale"),
     ("quant-scheme-unsupported", "llama-qc-format-packuquantized"),

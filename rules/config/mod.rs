@@ -6,6 +6,7 @@ family![
     unknown_model_type,
     bad_field,
     no_architecture,
+    base_class,
     unknown_architecture,
     removed_architecture,
     draft_model,

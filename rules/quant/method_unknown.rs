@@ -1,7 +1,7 @@
 //! A misspelt or removed method.
 
 use crate::checkpoint::Checkpoint;
-use crate::finding::Level;
+use crate::finding::{Fix, Level};
 use crate::rule::{Rule, Sink, words};
 use crate::vllm::Plan;
 use crate::vllm::trace::Kind;
@@ -21,12 +21,20 @@ fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
         let file = event.file.as_deref().unwrap_or("config.json");
         let named =
             event.pointer.as_deref().and_then(|p| words::json(cp, file)?.pointer(p)?.as_str()).unwrap_or_default();
-        sink.cause(&[event])
-            .at(event)
-            .label("not a method of this vLLM")
-            .help("the message lists the methods; a tool's own name often differs from vLLM's")
-            .say(words::fit(format!("vLLM has no quantization method `{named}`"), || {
-                "vLLM has no such quantization method".into()
-            }));
+        let plain = |s: &str| s.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
+        let message = event.error.as_ref().map_or("", |e| e.text.as_str());
+        // The methods as the message lists them.
+        let near = message.split('\'').skip(1).step_by(2).find(|m| plain(m) == plain(named));
+        let help = match near {
+            Some(method) => format!("write `\"quant_method\": \"{method}\"`"),
+            None => "the message lists the methods; a tool's own name often differs from vLLM's".to_owned(),
+        };
+        let mut draft = sink.cause(&[event]).at(event).label("not a method of this vLLM").help(help);
+        if let (Some(method), Some(pointer)) = (near, &event.pointer) {
+            draft = draft.fix(Fix::Set { file: file.to_owned(), pointer: pointer.clone(), value: method.into() });
+        }
+        draft.say(words::fit(format!("vLLM has no quantization method `{named}`"), || {
+            "vLLM has no such quantization method".into()
+        }));
     }
 }

@@ -297,10 +297,12 @@ fn call(f: &str, args: &[Value]) -> Value {
             _ => Value::Null,
         },
         ("range", [from, to, by]) => match (integer(from), integer(to), integer(by)) {
-            (Some(from), Some(to), Some(by)) if (0..=MAX_LIST).contains(&to) && from >= 0 => match usize::try_from(by) {
-                Ok(by) if by > 0 => Value::Array((from..to).step_by(by).map(Value::from).collect()),
-                _ => Value::Null,
-            },
+            (Some(from), Some(to), Some(by)) if (0..=MAX_LIST).contains(&to) && from >= 0 => {
+                match usize::try_from(by) {
+                    Ok(by) if by > 0 => Value::Array((from..to).step_by(by).map(Value::from).collect()),
+                    _ => Value::Null,
+                }
+            }
             _ => Value::Null,
         },
         ("with_last", [Value::Array(list), v]) => {
@@ -330,7 +332,7 @@ fn call(f: &str, args: &[Value]) -> Value {
 }
 
 /// No model has more layers; a config that says so is not believed.
-const MAX_LIST: i64 = 100_000;
+const MAX_LIST: i64 = 10_000;
 
 fn binary_get(m: &Value, k: &Value) -> Option<Value> {
     m.get(k.as_str().map_or_else(|| k.to_string(), str::to_owned)).cloned()

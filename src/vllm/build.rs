@@ -1,8 +1,8 @@
 //! Construction: the module tree of a class for one config, and what the quantization method makes of every module.
 
 use super::mapper::MAX_INDEX;
-use super::python;
 use super::method::{Built, Element, Layer, Load, Method, Offered, Param};
+use super::python;
 use super::trace::{Effect, Event, Kind, Stage, Trace};
 use super::tree::{Loader, Module, Quant, Slot, Tree, join};
 use crate::facts::{self, BoolOr, ClassFile, Expr, Node, NodeKind, ParamFile, Scope};
@@ -12,7 +12,7 @@ use std::rc::Rc;
 /// Vocabulary rows are padded to a multiple of this (`DEFAULT_VOCAB_PADDING_SIZE`).
 const VOCAB_PADDING: u64 = 64;
 /// A tree larger than this is no model: the config is not believed.
-const MAX_MODULES: usize = 2_000_000;
+const MAX_MODULES: usize = 20_000;
 
 /// What a build needs.
 pub struct Builder<'a> {
@@ -64,7 +64,10 @@ impl<'a> Builder<'a> {
             let mut e = Event::new(Stage::Init, Effect::Refuses, kind);
             e.file = Some("config.json".into());
             e.pointer = Some(r.config.iter().map(|c| format!("/{c}")).chain([r.pointer.clone()]).collect());
-            e.error = Some(super::trace::Raised { error_type: r.error.clone(), text: python::fill(&r.message, r.of(scope.config)) });
+            e.error = Some(super::trace::Raised {
+                error_type: r.error.clone(),
+                text: python::fill(&r.message, r.of(scope.config)),
+            });
             self.trace.events.push(e);
         }
         let root = if path.is_empty() { String::new() } else { format!("{path}.") };
@@ -76,7 +79,7 @@ impl<'a> Builder<'a> {
     /// Builds one node and everything below; none when its condition does not hold.
     fn node(&mut self, node: &Node, parent: usize, path: &str, root: &str, outer: &Scope) -> Option<usize> {
         if self.tree.modules.len() > MAX_MODULES {
-            self.tree.unknown.push("the config asks for more modules than any model has".into());
+            self.too_large();
             return None;
         }
         let null = Value::Null;
@@ -142,7 +145,10 @@ impl<'a> Builder<'a> {
                 .push(format!("{}: the config does not say how many there are", self.tree.modules[at].path));
             return;
         };
-        for i in 0..n.min(MAX_INDEX) {
+        if n > MAX_INDEX {
+            return self.too_large();
+        }
+        for i in 0..n {
             let vars: Vec<(&str, Value)> = scope.vars.iter().cloned().chain([(var, Value::from(i))]).collect();
             let scope = Scope { vars: &vars, ..*scope };
             if let Some(alt) = node.nodes.iter().find(|n| n.when.as_ref().is_none_or(|w| w.truth(&scope))) {
@@ -154,9 +160,17 @@ impl<'a> Builder<'a> {
         }
     }
 
+    fn too_large(&mut self) {
+        self.tree.oversized = true;
+    }
+
     /// Parameters and the quantization decision of one module.
     fn fill(&mut self, node: &Node, at: usize, root: &str, scope: &Scope) {
         let size = |e: &Option<Expr>| e.as_ref().and_then(|e| e.size(scope));
+        let experts = size(&node.count).unwrap_or(0);
+        if experts > MAX_INDEX {
+            return self.too_large();
+        }
         let offered = match node.kind {
             k if k.is_linear() => Some(Offered::Linear),
             NodeKind::LmHead => Some(Offered::Head),
@@ -211,13 +225,13 @@ impl<'a> Builder<'a> {
                 row: node.kind == NodeKind::Row,
                 input: input.unwrap_or(0),
                 outputs: &outputs,
-                experts: size(&node.count).unwrap_or(0),
+                experts,
                 expert_names: [&names[0], &names[1], &names[2]],
                 kv_heads: 0,
             })),
         };
         let m = &mut self.tree.modules[at];
-        m.experts = size(&node.count).unwrap_or(0);
+        m.experts = experts;
         m.rows = outputs[0];
         m.prefix = prefix.unwrap_or_default();
         m.expert_names = names;

@@ -119,7 +119,8 @@ fn run(
             .and_then(Value::as_str)
             && !of_type(value, kind)
         {
-            let text = format!("Validation error for field '{field}':\n    TypeError: {}", mistyped(field, kind, value));
+            let text =
+                format!("Validation error for field '{field}':\n    TypeError: {}", mistyped(field, kind, value));
             return Err(Box::new(refused(
                 Kind::ConfigField,
                 "StrictDataclassFieldValidationError",
@@ -240,8 +241,7 @@ fn of_type(v: &Value, kind: &str) -> bool {
                 !matches!(
                     k,
                     "null" | "None" | "bool" | "str" | "dict" | "list" | "tuple" | "int" | "float" | "RopeParameters"
-                )
-                    && !k.starts_with("list[")
+                ) && !k.starts_with("list[")
                     && !k.starts_with("dict[")
                     && !k.starts_with("tuple[")
             }

@@ -102,7 +102,16 @@ pub(super) fn missing(s: &mut Stream, at: usize, param: &str, raised: Raised, na
 
 /// One expert's tensor: part 0 and 1 are the halves of `w13`, 2 is `w2`.
 #[allow(clippy::too_many_arguments, reason = "one expert's coordinates")]
-pub(super) fn one(s: &mut Stream, at: usize, name: &str, param: &str, expert: u64, part: usize, both: bool, t: &Stored) {
+pub(super) fn one(
+    s: &mut Stream,
+    at: usize,
+    name: &str,
+    param: &str,
+    expert: u64,
+    part: usize,
+    both: bool,
+    t: &Stored,
+) {
     let m = &s.tree.modules[at];
     let Some(slot) = m.slots.iter().position(|x| x.name == param) else { return without(s, at, name, param, t) };
     let sl = &m.slots[slot];

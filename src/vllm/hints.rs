@@ -32,13 +32,16 @@ pub fn dead_entries(method: &Method, place: Option<&Place>, tree: &Tree, trace: 
     }
     let names: Vec<&str> = modules.iter().copied().chain(shards.iter().map(String::as_str)).collect();
     for d in dead {
+        if ct.broken.iter().any(|(_, entry)| *entry == d.entry) {
+            continue;
+        }
         // `lm_head` stands in every list; a head is no target of `Linear` anyway, so its absence is no fault.
         if d.ignore && matches!(d.entry.as_str(), "lm_head" | "re:.*lm_head" | "re:.*lm_head.*") {
             continue;
         }
         // A module by this name exists and is never quantized (a norm, a projector built without a config): the entry is needless,
         // and right.
-        if tree.find(&d.name).is_some_and(|m| tree.modules[m].children.is_empty()) {
+        if tree.find(&d.name).is_some_and(|m| tree.modules[m].children.is_empty()) || d.ignore && plain(&d.name, tree) {
             continue;
         }
         let (hint, suggestion) = near_miss(&d.entry, d.ignore, &names, &classes, tree);
@@ -50,10 +53,27 @@ pub fn dead_entries(method: &Method, place: Option<&Place>, tree: &Tree, trace: 
     }
 }
 
-/// Patterns that do not compile: they match nothing here, and Python would raise where it first tries them.
+/// Whether an entry matches a module, or a part of a fused one, that is built without a quantization config anyway.
+fn plain(entry: &str, tree: &Tree) -> bool {
+    let Ok(pattern) = Pattern::new(entry) else { return false };
+    let hit = |name: &str| pattern.is_match(name).unwrap_or(false);
+    tree.modules.iter().filter(|m| m.quant == Quant::NotOffered && m.children.is_empty()).any(|m| {
+        let parent = m.path.rsplit_once('.').map_or("", |p| p.0);
+        hit(&m.path) || m.parts.iter().any(|p| hit(&format!("{parent}.{}", p.0)))
+    })
+}
+
+/// Patterns that do not compile. Python raises where it first tries one: then that event learns which one it was.
 pub fn broken_patterns(method: &Method, place: Option<&Place>, trace: &mut Trace) {
     let (Method::CompressedTensors(ct), Some(place)) = (method, place) else { return };
     for (pointer, entry) in &ct.broken {
+        let raised = trace.events.iter_mut().find(|e| e.kind == Kind::PatternBroken && e.pointer.is_none());
+        if let Some(e) = raised {
+            e.file = Some(place.file.clone());
+            e.pointer = Some(format!("{}{pointer}", place.pointer));
+            e.detail.clone_from(entry);
+            continue;
+        }
         let mut e = Event::new(Stage::Init, Effect::Keeps, Kind::PatternBroken);
         e.file = Some(place.file.clone());
         e.pointer = Some(format!("{}{pointer}", place.pointer));

@@ -260,7 +260,7 @@ impl Indexed {
 }
 
 /// No model has more layers or experts than this; a config that says so is not believed.
-pub const MAX_INDEX: u64 = 100_000;
+pub const MAX_INDEX: u64 = 10_000;
 
 fn splice<'a>(key: &str, at: usize, len: usize, new: &str) -> Cow<'a, str> {
     let mut s = String::with_capacity(key.len() + new.len());

@@ -139,4 +139,3 @@ pub fn fill(message: &str, config: &Value) -> String {
     }
     text
 }
-

@@ -14,6 +14,42 @@ pub struct Found {
     pub class: String,
     /// Group: text, multimodal, embedding, speculative, …
     pub group: String,
+    /// vLLM serves it for pooling, and takes the head away.
+    pub pooling: bool,
+    /// The config named none, and the base class of its model type stands in: the one that would generate text, as far
+    /// as vLLM has it.
+    pub stand_in: Option<Option<String>>,
+}
+
+/// `_SUFFIX_TO_DEFAULTS` (vllm/config/model.py): endings of class names, and whether they stand for pooling models.
+const SUFFIXES: [(&str, bool); 15] = [
+    ("ForCausalLM", false),
+    ("ForConditionalGeneration", false),
+    ("ChatModel", false),
+    ("LMHeadModel", false),
+    ("ForTextEncoding", true),
+    ("EmbeddingModel", true),
+    ("ForSequenceClassification", true),
+    ("ForTokenClassification", true),
+    ("ForAudioClassification", true),
+    ("ForImageClassification", true),
+    ("ForVideoClassification", true),
+    ("ClassificationModel", true),
+    ("ForRewardModeling", true),
+    ("RewardModel", true),
+    ("Model", true),
+];
+
+/// `_normalize_arch`: the registered class that a name stands for, and whether for pooling.
+fn registered<'r>(registry: &'r Registry, name: &str) -> Option<(&'r Value, bool)> {
+    let suffix = SUFFIXES.iter().find(|(s, _)| name.ends_with(s));
+    let pooling = suffix.is_some_and(|(_, pooling)| *pooling);
+    if let Some(entry) = registry.architectures.get(name) {
+        return Some((entry, pooling));
+    }
+    let (suffix, _) = suffix?;
+    let entry = SUFFIXES.iter().find_map(|(other, _)| registry.architectures.get(&name.replace(suffix, other)))?;
+    Some((entry, pooling))
 }
 
 fn refused(kind: Kind, text: String) -> Box<Event> {
@@ -35,16 +71,26 @@ pub fn resolve(version: &str, registry: Option<&Registry>, raw: &Value, model_ty
         .and_then(Value::as_array)
         .map(|a| a.iter().filter_map(Value::as_str).map(str::to_owned).collect())
         .unwrap_or_default();
-    if names.is_empty() {
-        names.extend(facts::names(version).and_then(|n| n.causal_lm.get(model_type).cloned()));
+    let stand_in = names.is_empty();
+    if stand_in {
+        names.extend(facts::names(version).and_then(|n| n.base.get(model_type).cloned()));
     }
     if names.is_empty() {
         return Err(refused(Kind::NoArchitecture, "No model architectures are specified".into()));
     }
     for name in &names {
-        if let Some(entry) = registry.architectures.get(name) {
+        if let Some((entry, pooling)) = registered(registry, name) {
             let text = |k: &str| entry.get(k).and_then(Value::as_str).unwrap_or_default().to_owned();
-            return Ok(Found { architecture: name.clone(), class: text("class"), group: text("group") });
+            let (class, group) = (text("class"), text("group"));
+            let generates = || {
+                let stem = name.strip_suffix("Model").unwrap_or(name);
+                ["ForCausalLM", "ForConditionalGeneration"]
+                    .map(|s| format!("{stem}{s}"))
+                    .into_iter()
+                    .find(|n| registry.architectures.contains_key(n))
+            };
+            let stand_in = stand_in.then(generates);
+            return Ok(Found { architecture: name.clone(), class, group, pooling, stand_in });
         }
     }
     for name in &names {

@@ -18,7 +18,10 @@ fn kind(parameters: &Map<String, Value>) -> &str {
 }
 
 /// The parameters of each kind of layer; a flat dictionary stands for all of them.
-fn parts<'c>(config: &Map<String, Value>, parameters: &'c Map<String, Value>) -> Vec<(&'c str, &'c Map<String, Value>)> {
+fn parts<'c>(
+    config: &Map<String, Value>,
+    parameters: &'c Map<String, Value>,
+) -> Vec<(&'c str, &'c Map<String, Value>)> {
     let labels = config.get("layer_types").and_then(Value::as_array);
     let nested: Vec<_> = parameters
         .iter()
@@ -53,10 +56,12 @@ pub fn validate(model_type: &str, config: &Map<String, Value>) -> Result<(), (&'
             "longrope" => &["long_factor", "short_factor"],
             _ => &[],
         };
-        let missing: Vec<String> =
-            required.iter().filter(|k| !p.contains_key(**k)).map(|k| format!("'{k}'")).collect();
+        let missing: Vec<String> = required.iter().filter(|k| !p.contains_key(**k)).map(|k| format!("'{k}'")).collect();
         if !missing.is_empty() {
-            let text = format!("Missing required keys in `rope_parameters` for 'rope_type'='{kind}': {{{}}}", missing.join(", "));
+            let text = format!(
+                "Missing required keys in `rope_parameters` for 'rope_type'='{kind}': {{{}}}",
+                missing.join(", ")
+            );
             return Err(("KeyError", python::repr(&Value::from(text)), field));
         }
         let head = config.get("head_dim").and_then(Value::as_u64).filter(|_| !config.contains_key("per_layer_config"));
@@ -95,7 +100,10 @@ fn phi3(config: &Map<String, Value>, p: &Map<String, Value>, kind: &str, share: 
     for field in ["short_factor", "long_factor"] {
         let Some(v) = p.get(field).filter(|v| !v.is_null()) else { continue };
         let Some(list) = v.as_array().filter(|l| l.iter().all(Value::is_number)) else {
-            return Err(format!("`rope_parameters`'s {field} field must be a list of numbers, got {}", python::display(v)));
+            return Err(format!(
+                "`rope_parameters`'s {field} field must be a list of numbers, got {}",
+                python::display(v)
+            ));
         };
         if list.len() != want {
             return Err(format!("`rope_parameters`'s {field} field must have length {want}, got {}", list.len()));
@@ -114,15 +122,30 @@ pub fn construct(model_type: &str, text: &Value, at: &str, trace: &mut Trace) {
     for (_, p) in parts(config, parameters) {
         let kind = kind(p);
         let known = [
-            "default", "bailing_mrope", "proportional", "llama3", "mllama4", "linear", "ntk", "dynamic", "yarn", "deepseek_yarn",
-            "deepseek_llama_scaling", "longrope", "openpangu", "mrope", "su",
+            "default",
+            "bailing_mrope",
+            "proportional",
+            "llama3",
+            "mllama4",
+            "linear",
+            "ntk",
+            "dynamic",
+            "yarn",
+            "deepseek_yarn",
+            "deepseek_llama_scaling",
+            "longrope",
+            "openpangu",
+            "mrope",
+            "su",
         ];
         if let Some(Value::Array(sections)) = p.get("mrope_section") {
             let size = |k: &str| config.get(k).and_then(Value::as_u64);
             let head = size("head_dim").or_else(|| size("hidden_size")?.checked_div(size("num_attention_heads")?));
             let share = p.get("partial_rotary_factor").and_then(Value::as_f64).unwrap_or(1.0);
             let sum: u64 = sections.iter().filter_map(Value::as_u64).fold(0, u64::saturating_add);
-            if matches!(kind, "default" | "mrope" | "yarn") && head.is_some_and(|h| (h as f64 * share) as u64 / 2 != sum) {
+            if matches!(kind, "default" | "mrope" | "yarn")
+                && head.is_some_and(|h| (h as f64 * share) as u64 / 2 != sum)
+            {
                 // A bare `assert sum(self.mrope_section) == rotary_dim // 2`.
                 return refuse(trace, format!("{at}/{field}/mrope_section"), "AssertionError", String::new());
             }

@@ -1,15 +1,15 @@
 //! Streaming the tensors: mapper chain, traversal, loaders (`AutoWeightsLoader`, fused linears, experts), spec E.
 
 mod homeless;
+mod shards;
 
-use super::files::Selection;
 use super::mapper::{Mapped, Shard};
 use super::method::Element;
 use super::place::{self, Placed};
 use super::trace::{Effect, Event, Kind, Raised, Stage, Trace};
 use super::tree::{Loader, Module, Quant, Tree, join};
 use super::{experts, keyed, words};
-use crate::checkpoint::{Checkpoint, Name, Dtype, ShardState};
+use crate::checkpoint::Dtype;
 use crate::facts::NodeKind;
 use homeless::{ignorable, value_error};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -50,6 +50,8 @@ pub struct Stream<'a> {
     /// Skipped aliases: name → canonical, with the loader root's class.
     pub skipped: Vec<(String, String, String)>,
     told: FxHashSet<String>,
+    /// Towers that are built: what the class drops below them it drops for every checkpoint.
+    towers: FxHashSet<&'static str>,
     full_text_given: bool,
     /// A tensor for all experts of a layer has come by (`fused_experts_params` of `Llama4Model.load_weights`).
     pub(super) banked: bool,
@@ -61,7 +63,10 @@ impl<'a> Stream<'a> {
     /// A stream into a fresh tree.
     pub fn new(tree: &'a mut Tree, trace: &'a mut Trace, rename: &'a dyn Fn(&str) -> String, quantized: bool) -> Self {
         let aliases = tree.aliases.iter().cloned().collect();
+        let built = tree.modules.iter().filter(|m| m.kind != NodeKind::Placeholder && !m.children.is_empty());
+        let towers = built.filter_map(|m| words::tower_of(&m.path)).collect();
         Stream {
+            towers,
             tree,
             trace,
             rename,
@@ -76,54 +81,6 @@ impl<'a> Stream<'a> {
             banked: false,
             late: Vec::new(),
         }
-    }
-
-    /// Nothing more will come.
-    pub fn end(&mut self) {
-        self.trace.events.append(&mut self.late);
-    }
-
-    /// Every tensor of the chosen shards, and what is wrong with their headers.
-    ///
-    /// Returns the index's names of shards that are pointers: they are somewhere, as those of missing shards are.
-    pub fn shards<'c>(&mut self, cp: &'c Checkpoint, selection: &Selection) -> Vec<&'c (Name, Name)> {
-        let mut elsewhere = Vec::new();
-        for shard in selection.shards.iter().map(|i| &cp.shards[*i]) {
-            let refused = |kind| {
-                let mut e = Event::new(Stage::Load, Effect::Refuses, kind);
-                e.file = Some(shard.file.clone());
-                let text = shard.refusal().unwrap_or_default();
-                e.error = Some(Raised { error_type: "SafetensorError".into(), text });
-                e
-            };
-            let (header, broken) = match &shard.state {
-                ShardState::Good(h) => (h, false),
-                ShardState::Broken(defects, h) => {
-                    for d in defects {
-                        let mut e = refused(Kind::HeaderBroken);
-                        e.tensor.clone_from(&d.tensor);
-                        e.detail.clone_from(&d.text);
-                        self.trace.events.push(e);
-                    }
-                    (h, true)
-                }
-                ShardState::Pointer { size } => {
-                    let map = cp.index.get().and_then(|i| i.weight_map.as_ref());
-                    elsewhere.extend(map.into_iter().flatten().filter(|n| n.1 == shard.file));
-                    let mut e = refused(Kind::PointerAmongShards);
-                    e.bytes = *size;
-                    self.trace.events.push(e);
-                    continue;
-                }
-            };
-            for t in &header.tensors {
-                let bytes = t.span.1.saturating_sub(t.span.0);
-                // Of a broken header only the names are believed, and only to say what else is missing.
-                let (dtype, shape) = if broken { (None, None) } else { (Some(t.dtype), Some(&*t.shape)) };
-                self.tensor(&Stored { name: &t.name, file: &shard.file, dtype, shape, bytes });
-            }
-        }
-        elsewhere
     }
 
     /// One tensor, from the root.
@@ -157,7 +114,11 @@ impl<'a> Stream<'a> {
             Loader::Keyed(tables) => keyed::load(self, at, name, tables, t),
             Loader::Auto { mapper, permute, before, .. } => {
                 if before.skips(name) {
-                    return self.dropped(at, "a layer of the drafter (multi-token prediction), or beyond the last one built", t);
+                    return self.dropped(
+                        at,
+                        "a layer of the drafter (multi-token prediction), or beyond the last one built",
+                        t,
+                    );
                 }
                 let name = before.rename(name);
                 if permute.is_some_and(|heads| keyed::llama4::permuted(self, at, &name, heads, t).is_none()) {
@@ -358,8 +319,10 @@ impl<'a> Stream<'a> {
     }
 
     pub(super) fn dropped(&mut self, at: usize, by: &str, t: &Stored) {
-        let tower = words::is_tower_name(t.name);
-        let harmless = by.starts_with("rotary") || by == ".g_idx";
+        let tower = words::tower_of(t.name);
+        let part = tower.is_some_and(|tower| self.towers.contains(tower));
+        let tower = tower.is_some() && !part;
+        let harmless = part || by.starts_with("rotary") || by == ".g_idx";
         let mut e = self.event(if tower { Kind::TowerLeftover } else { Kind::Dropped }, Effect::Keeps, at, t);
         e.detail = if tower {
             "no tower".into()

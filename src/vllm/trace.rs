@@ -74,6 +74,8 @@ kinds! {
     ConfigField,
     /// No architecture named and none derivable.
     NoArchitecture,
+    /// No architecture is named, and the base class stands in: pooling, no text (`detail` = class, `module` = the one that generates).
+    BaseClass,
     /// vLLM does not know the architecture.
     ArchitectureUnknown,
     /// vLLM dropped the architecture in an earlier version.

@@ -83,6 +83,7 @@ impl Slot {
 
 /// How a module loads the names below it.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "a handful a model, each behind an Rc")]
 pub enum Loader {
     /// `AutoWeightsLoader`.
     Auto {
@@ -288,6 +289,8 @@ pub struct Tree {
     pub heads: Vec<(usize, usize)>,
     /// Why the tree is not to be trusted.
     pub unknown: Vec<String>,
+    /// The config asks for more than any model has, and building was given up.
+    pub oversized: bool,
 }
 
 impl Tree {

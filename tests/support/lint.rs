@@ -62,6 +62,6 @@ pub fn folder(path: &Path, args: &[&str]) -> (String, Exit) {
     let mut line: Vec<OsString> = vec!["ckpt-lint".into(), path.into()];
     line.extend(["--color", "never"].iter().chain(args).map(OsString::from));
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let exit = run(Cli::from_args(line).unwrap(), &mut out, &mut err).unwrap();
-    (String::from_utf8(out).unwrap(), exit)
+    let done = run(Cli::from_args(line).unwrap(), &mut out, &mut err).unwrap();
+    (String::from_utf8(out).unwrap(), done.exit)
 }

@@ -4,7 +4,7 @@
 
 model_types: every model type that does not end in "does not recognize this architecture".
 classes: model classes of transformers (they may run through vLLM's Transformers backend).
-causal_lm: the architecture that stands in when config.json names none (model type -> class).
+base: the architecture that stands in when config.json names none (model type -> class).
 """
 import json
 
@@ -13,7 +13,7 @@ from transformers.models.auto import modeling_auto
 from vllm.transformers_utils.config import _CONFIG_REGISTRY
 
 types = sorted(set(CONFIG_MAPPING_NAMES) | set(_CONFIG_REGISTRY))
-causal = {k: v if isinstance(v, str) else v[0] for k, v in sorted(modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.items())}
+base = {k: v if isinstance(v, str) else v[0] for k, v in sorted(modeling_auto.MODEL_MAPPING_NAMES.items())}
 classes = sorted({c for k, v in vars(modeling_auto).items() if k.endswith('_MAPPING_NAMES') for n in v.values()
                   for c in ((n,) if isinstance(n, str) else n) if isinstance(c, str)})
-print(json.dumps(dict(model_types=types, causal_lm=causal, classes=classes), indent=1))
+print(json.dumps(dict(model_types=types, base=base, classes=classes), indent=1))

@@ -41,7 +41,13 @@ pub fn permuted(s: &mut Stream, at: usize, name: &str, heads: (u64, u64), t: &St
     if n.saturating_mul(half).saturating_mul(2) == rows {
         return Some(());
     }
-    refuse(s, at, "RuntimeError", format!("shape '[{n}, {half}, 2, {columns}]' is invalid for input of size {elements}"), t);
+    refuse(
+        s,
+        at,
+        "RuntimeError",
+        format!("shape '[{n}, {half}, 2, {columns}]' is invalid for input of size {elements}"),
+        t,
+    );
     None
 }
 
@@ -109,7 +115,9 @@ pub(super) fn wrapper(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: 
     }
     let mark = s.trace.events.len();
     if first == "language_model" {
-        let scale = renamed.contains("feed_forward.experts.") && renamed.contains("scale") && !renamed.contains(".shared_expert");
+        let scale = renamed.contains("feed_forward.experts.")
+            && renamed.contains("scale")
+            && !renamed.contains(".shared_expert");
         if scale && let Some((module, slot)) = expert_scale(s, at, &renamed) {
             let size: u64 = s.tree.modules[module].slots[slot].shape.iter().product();
             if size > 1 && t.shape.is_some_and(|x| x.iter().product::<u64>() == 1) {

@@ -1,0 +1,124 @@
+//! Fact rows of loaders and of name mappers.
+
+use super::Expr;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// How a module with its own `load_weights` goes about it.
+#[derive(Debug, Deserialize)]
+pub struct Loader {
+    /// `auto` (AutoWeightsLoader) or the name of a hand-written loop.
+    pub kind: String,
+    /// Mapper passed to it.
+    #[serde(default)]
+    pub mapper: Option<MapperFile>,
+    /// Names it may ignore, by prefix.
+    #[serde(default)]
+    pub ignore_prefixes: Vec<String>,
+    /// Names it may ignore under a condition, by prefix.
+    #[serde(default)]
+    pub ignore_prefixes_if: Vec<(Expr, Vec<String>)>,
+    /// Names it may ignore, by suffix.
+    #[serde(default)]
+    pub ignore_suffixes: Vec<String>,
+    /// `keyed`: which loop.
+    #[serde(default)]
+    pub dialect: Dialect,
+    /// `auto`: rows of query and key weights are put in another order for the rotary embedding; numbers of query and
+    /// of key heads (`Llama4ForCausalLM.permute_qk_weight_for_rotary`).
+    #[serde(default)]
+    pub permute: Option<(Expr, Expr)>,
+    /// `auto`: segments of names that are replaced before anything else (`MistralForCausalLM.maybe_remap_mistral`).
+    #[serde(default)]
+    pub segments: Vec<(String, String)>,
+    /// `auto`: list elements that are left out: prefix, first index, how many (null: all).
+    #[serde(default)]
+    pub skip: Option<(String, Expr, Expr)>,
+    /// `keyed`: rows of `stacked_params_mapping`: parameter, name in the checkpoint, shard.
+    #[serde(default)]
+    pub stacked: Vec<(String, String, Value)>,
+    /// `keyed`: stacked parameters that fall back to the plain name when the module is not there.
+    #[serde(default)]
+    pub optional: Vec<String>,
+    /// `keyed`: first index and number of layers that belong to a drafter and are skipped.
+    #[serde(default)]
+    pub skip_layers: Option<(Expr, Expr)>,
+    /// It or a direct child holds a `quant_config`, so KV-scale renames apply.
+    #[serde(default)]
+    pub quant_aware: bool,
+}
+
+/// A hand-written loop over `dict(named_parameters())`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dialect {
+    /// `DeepseekV2Model`.
+    #[default]
+    Deepseek,
+    /// `Llama4Model`.
+    Llama4,
+    /// `Llama4ForConditionalGeneration`: language model first, then everything else by key.
+    Llama4Wrapper,
+    /// `GptOssModel._load_weights_other`.
+    GptOss,
+}
+
+/// A `WeightsMapper`, pass by pass, in vLLM's order.
+#[derive(Debug, Default, Deserialize, Clone)]
+pub struct MapperFile {
+    /// Regular expressions; `None` drops.
+    #[serde(default)]
+    pub regex: Vec<(String, Option<String>)>,
+    /// Substrings; `None` drops.
+    #[serde(default)]
+    pub substr: Vec<Substr>,
+    /// Stacked rows.
+    #[serde(default)]
+    pub stacked: Vec<Stacked>,
+    /// Prefixes; `None` drops.
+    #[serde(default)]
+    pub prefix: Vec<(String, Option<String>)>,
+    /// Suffixes; `None` drops.
+    #[serde(default)]
+    pub suffix: Vec<(String, Option<String>)>,
+}
+
+/// A row of the substring pass: fixed, or one that drops for each index.
+#[derive(Debug, Deserialize, Clone)]
+#[serde(untagged)]
+pub enum Substr {
+    /// `[from, to]`; null drops.
+    Fixed(String, Option<String>),
+    /// `{"each": [var, count], "if": EXPR, "from"}`: drops.
+    Each {
+        /// Index variable and count.
+        each: (String, Expr),
+        /// Only for indices where this holds.
+        #[serde(default, rename = "if")]
+        when: Option<Expr>,
+        /// Template of the substring.
+        from: String,
+    },
+}
+
+/// A row of the stacked pass: fixed, or one for each index.
+#[derive(Debug, Deserialize, Clone)]
+#[serde(untagged)]
+pub enum Stacked {
+    /// `[from, [to, shard]]`.
+    Fixed(String, (String, Value)),
+    /// `{"each": [var, count], "if": EXPR, "from", "to", "shard"}`.
+    Each {
+        /// Index variable and count.
+        each: (String, Expr),
+        /// Only for indices where this holds.
+        #[serde(default, rename = "if")]
+        when: Option<Expr>,
+        /// Template of the substring.
+        from: String,
+        /// Template of its replacement.
+        to: String,
+        /// Shard id, or list of shard ids.
+        shard: Value,
+    },
+}

@@ -1,0 +1,56 @@
+//! What is streamed, shard by shard.
+
+use super::super::files::Selection;
+use super::super::trace::{Effect, Event, Kind, Raised, Stage};
+use super::{Stored, Stream};
+use crate::checkpoint::{Checkpoint, Name, ShardState};
+
+impl Stream<'_> {
+    /// Nothing more will come.
+    pub fn end(&mut self) {
+        self.trace.events.append(&mut self.late);
+    }
+
+    /// Every tensor of the chosen shards, and what is wrong with their headers.
+    ///
+    /// Returns the index's names of shards that are pointers: they are somewhere, as those of missing shards are.
+    pub fn shards<'c>(&mut self, cp: &'c Checkpoint, selection: &Selection) -> Vec<&'c (Name, Name)> {
+        let mut elsewhere = Vec::new();
+        for shard in selection.shards.iter().map(|i| &cp.shards[*i]) {
+            let refused = |kind| {
+                let mut e = Event::new(Stage::Load, Effect::Refuses, kind);
+                e.file = Some(shard.file.clone());
+                let text = shard.refusal().unwrap_or_default();
+                e.error = Some(Raised { error_type: "SafetensorError".into(), text });
+                e
+            };
+            let (header, broken) = match &shard.state {
+                ShardState::Good(h) => (h, false),
+                ShardState::Broken(defects, h) => {
+                    for d in defects {
+                        let mut e = refused(Kind::HeaderBroken);
+                        e.tensor.clone_from(&d.tensor);
+                        e.detail.clone_from(&d.text);
+                        self.trace.events.push(e);
+                    }
+                    (h, true)
+                }
+                ShardState::Pointer { size } => {
+                    let map = cp.index.get().and_then(|i| i.weight_map.as_ref());
+                    elsewhere.extend(map.into_iter().flatten().filter(|n| n.1 == shard.file));
+                    let mut e = refused(Kind::PointerAmongShards);
+                    e.bytes = *size;
+                    self.trace.events.push(e);
+                    continue;
+                }
+            };
+            for t in &header.tensors {
+                let bytes = t.span.1.saturating_sub(t.span.0);
+                // Of a broken header only the names are believed, and only to say what else is missing.
+                let (dtype, shape) = if broken { (None, None) } else { (Some(t.dtype), Some(&*t.shape)) };
+                self.tensor(&Stored { name: &t.name, file: &shard.file, dtype, shape, bytes });
+            }
+        }
+        elsewhere
+    }
+}
