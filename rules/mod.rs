@@ -19,7 +19,7 @@ macro_rules! family {
     };
 }
 
-families![files, index, header, config, quant, tie, tower, load];
+families![files, index, header, config, quant, tie, tower, load, serve];
 
 /// Every rule, in the order of families and rules.
 pub fn all() -> impl Iterator<Item = &'static Rule> {

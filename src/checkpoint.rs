@@ -296,6 +296,8 @@ pub struct Checkpoint {
     pub index: Part<Index>,
     /// Every top-level `*.safetensors`, in vLLM's natural order (digit runs compared as numbers).
     pub shards: Vec<Shard>,
+    /// A chat template is there: a file of its own, or a key of `tokenizer_config.json`.
+    pub chat_template: bool,
     /// Texts of JSON files that are broken, by file name: for excerpts only.
     pub broken_texts: Vec<(String, String)>,
 }

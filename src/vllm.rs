@@ -72,6 +72,8 @@ pub struct Plan {
     pub bytes: u64,
     /// More than one plain embedding: vLLM keeps a duplicate head apart and compares nothing (spec B.7.2).
     pub no_retie: bool,
+    /// The class takes pictures or sound, and the run leaves that on.
+    pub multimodal: bool,
     /// Names only were judged: the weights are not in the folder.
     pub names_only: bool,
 }
@@ -163,6 +165,7 @@ impl Plan {
         let untied_by = tie::untie(cp, target, &mut resolved, raw, &found, &mut self.trace);
 
         let multimodal = found.group == "multimodal";
+        self.multimodal = multimodal && !target.language_model_only;
         let scope_config = if multimodal { &resolved.value } else { resolved.text() };
         let extra = [
             ("quant", self.method.as_deref().map_or(Value::Null, Value::from)),

@@ -17,12 +17,15 @@ enum Job<'a> {
     Json(&'static str, &'a FileEntry),
     Index(&'a FileEntry),
     Shard(&'a FileEntry),
+    Tokenizer(&'a FileEntry),
 }
 
 enum Done {
     Json(&'static str, Part<Json>, Option<String>),
     Index(Part<Index>, Option<String>),
     Shard(Shard),
+    /// Whether it has a chat template.
+    Tokenizer(bool),
 }
 
 impl Checkpoint {
@@ -39,6 +42,7 @@ impl Checkpoint {
         let mut jobs: Vec<Job> = find(INDEX).map(Job::Index).into_iter().collect();
         let named = [CONFIG, GENERATION].into_iter().chain(QUANT);
         jobs.extend(named.filter_map(|name| Some(Job::Json(name, find(name)?))));
+        jobs.extend(find("tokenizer_config.json").map(Job::Tokenizer));
         let mut shards: Vec<&FileEntry> =
             files.iter().filter(|f| f.name.ends_with(".safetensors") && !f.name.contains('/')).collect();
         shards.sort_by(|a, b| natural(&a.name, &b.name));
@@ -46,8 +50,13 @@ impl Checkpoint {
 
         let mut out =
             Checkpoint { path: path.to_owned(), kind: kind::of(files), files: files.to_vec(), ..Checkpoint::default() };
+        out.chat_template = files.iter().any(|f| {
+            matches!(f.name.as_str(), "chat_template.jinja" | "chat_template.json")
+                || f.name.starts_with("additional_chat_templates/")
+        });
         for done in work(source, &jobs)? {
             match done {
+                Done::Tokenizer(template) => out.chat_template |= template,
                 Done::Shard(shard) => out.shards.push(shard),
                 Done::Index(part, text) => {
                     out.index = part;
@@ -111,6 +120,11 @@ fn one(source: &dyn Source, job: &Job, buffer: &mut Vec<u8>) -> Result<Done, Sou
         source.read(&file.name, json::MAX_JSON).map(Ok)
     };
     Ok(match job {
+        Job::Tokenizer(file) => {
+            // A megabyte of added tokens at times, and all we ask is whether one key is there.
+            let text = bytes(file)?.unwrap_or_default();
+            Done::Tokenizer(memchr::memmem::find(&text, b"\"chat_template\"").is_some())
+        }
         Job::Shard(file) => Done::Shard(header::read(source, file, buffer)?),
         Job::Index(file) => match bytes(file)? {
             Ok(bytes) => {

@@ -393,6 +393,31 @@ EIGHT = [
 ]
 
 
+# ---------------------------------------------------------------- what starts and cannot talk
+
+WORDS = {"tokenizer.json": {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None, "pre_tokenizer": None,
+                            "post_processor": None, "decoder": None, "model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}}}
+TALK = {"tokenizer_config.json": {"tokenizer_class": "PreTrainedTokenizerFast", "chat_template": "{{ messages }}"}}
+
+
+def serve(made, only):
+    def put(id, family, what, d, good, **files):
+        d.files.update(copy.deepcopy(files))
+        write(dict(id=id, arch=d.config["architectures"][0], family=family, description=what, good=good, expect=[], **parts(d)), only, made)
+    llama = lambda: Draft("llama-base-bf16")
+    vl = lambda: Draft("qwen25vl-wide-bf16")
+    put("llama-serve-whole", "serve", "weights, config, tokenizer and template", llama(), True, **WORDS, **TALK)
+    put("llama-serve-novocab", "serve", "a tokenizer config, no vocabulary", llama(), False, **TALK)
+    put("llama-serve-notemplate", "serve", "a vocabulary, no chat template", llama(), False, **WORDS)
+    d = llama().set(eos_token_id=[2, 128009])
+    put("llama-serve-eosoutside", "serve", "an end of text outside of the vocabulary", d, False, **WORDS, **TALK)
+    d = llama().set(auto_map={"AutoConfig": "configuration_custom.CustomConfig"})
+    put("llama-serve-nocode", "serve", "auto_map names a file that is not there", d, False, **WORDS, **TALK)
+    put("qwen25vl-serve-noprocessor", "serve", "a tokenizer, no processor config", vl(), False, **WORDS, **TALK)
+    put("qwen25vl-serve-whole", "serve", "a tokenizer and a processor config", vl(), True, **WORDS, **TALK,
+        **{"preprocessor_config.json": {"image_processor_type": "Qwen2VLImageProcessor"}})
+
+
 def write(case, only, made):
     if only and only not in case["id"]:
         return
@@ -448,6 +473,7 @@ def main():
             except Exception as e:
                 raise SystemExit(f"{short} {tag}: {type(e).__name__} {e}") from e
             write(dict(id=f"{short}-wide-{tag}", arch=arch, family=family, description=what, good=good, expect=[], **parts(d)), a.only, made)
+    serve(made, a.only)
     print(len(made), "cases", file=sys.stderr)
 
 
