@@ -22,11 +22,14 @@ fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
         let pointer = event.pointer.clone().unwrap_or_default();
         let groups = words::json(cp, &file).and_then(|j| j.pointer(&format!("{pointer}/config_groups"))).is_some();
         let method = if groups { "compressed-tensors" } else { "…" };
-        let draft = sink
-            .cause(&[event])
-            .at(event)
-            .label("no `quant_method` in here")
-            .help(format!("add `\"quant_method\": \"{method}\"`"));
+        // MLX writes its parameters twice, under both names, and no method.
+        let mlx = words::json(cp, &file).is_some_and(|j| j.pointer("/quantization/bits").is_some());
+        let help = if mlx {
+            "this is an MLX export, and vLLM has no method for it: serve the original model".to_owned()
+        } else {
+            format!("add `\"quant_method\": \"{method}\"`")
+        };
+        let draft = sink.cause(&[event]).at(event).label("no `quant_method` in here").help(help);
         let draft = if groups {
             draft.fix(Fix::Set { file, pointer: format!("{pointer}/quant_method"), value: method.into() })
         } else {

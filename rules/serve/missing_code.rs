@@ -15,7 +15,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn check(cp: &Checkpoint, _: &Plan, sink: &mut Sink) {
+fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     let Some(map) = cp.config.get().and_then(|c| c.value.get("auto_map")?.as_object()) else { return };
     let mut missing = Vec::new();
     for target in map.values().flat_map(|v| v.as_array().map_or_else(|| vec![v], |a| a.iter().collect())) {
@@ -27,10 +27,12 @@ fn check(cp: &Checkpoint, _: &Plan, sink: &mut Sink) {
             missing.push(file);
         }
     }
-    if missing.is_empty() {
+    if missing.is_empty() || !super::whole(cp) {
         return;
     }
-    sink.fact()
+    // A class that vLLM has does not need the code, unless somebody passes `--trust-remote-code`.
+    let draft = if plan.class.is_some() { sink.fact().note() } else { sink.fact() };
+    draft
         .key("config.json", "/auto_map")
         .label("names code that is not here")
         .subjects(missing)

@@ -4,10 +4,11 @@ use crate::checkpoint::{Checkpoint, FolderKind};
 
 family![no_tokenizer, no_processor, no_chat_template, token_id, missing_code];
 
-/// Whether the folder means to be complete: something of a tokenizer, a processor or a template is there. A folder of
-/// nothing but config and weights is on its way somewhere, and its tokenizer may come from `--tokenizer`.
+/// Whether the folder means to be complete: the weights are here, and something of a tokenizer, a processor or a
+/// template. A folder of nothing but config and weights is on its way somewhere, and its tokenizer may come from
+/// `--tokenizer`; one of nothing but metadata is not what will be served.
 fn dressed(cp: &Checkpoint) -> bool {
-    cp.kind == FolderKind::Model
+    whole(cp)
         && [
             "tokenizer_config.json",
             "special_tokens_map.json",
@@ -20,6 +21,11 @@ fn dressed(cp: &Checkpoint) -> bool {
         .iter()
         .chain(&VOCABULARIES)
         .any(|name| has(cp, name))
+}
+
+/// A model whose weights are here.
+fn whole(cp: &Checkpoint) -> bool {
+    cp.kind == FolderKind::Model && cp.shards.iter().any(|s| !s.is_pointer())
 }
 
 /// Any of them holds a vocabulary.

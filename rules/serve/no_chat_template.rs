@@ -17,7 +17,12 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     // Without a vocabulary there is more to say, and mistral-common brings templates of its own.
-    if plan.class.is_none() || cp.chat_template || !super::vocabulary(cp) || super::has(cp, "tekken.json") {
+    if plan.class.is_none()
+        || !super::dressed(cp)
+        || cp.chat_template
+        || !super::vocabulary(cp)
+        || super::has(cp, "tekken.json")
+    {
         return;
     }
     sink.fact()
