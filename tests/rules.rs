@@ -64,6 +64,7 @@ const SHOWN: &[(&str, &str)] = &[
     ("quant-scheme-surplus", "llama-kv-outputscale"),
     ("quant-scheme-unsupported", "llama-qc-format-packuquantized"),
     ("quant-unlisted-linear", "llama-qc-onplain"),
+    ("quant-unread-config", "llama-unread-hfquant"),
     ("serve-missing-code", "llama-serve-nocode"),
     ("serve-no-chat-template", "llama-serve-notemplate"),
     ("serve-no-processor", "qwen25vl-serve-noprocessor"),

@@ -9,6 +9,7 @@ family![
     packed_unexpected,
     method_missing,
     method_unknown,
+    unread_config,
     config_rejected,
     scheme_unsupported,
     scheme_shape,

@@ -409,6 +409,11 @@ def serve(made, only):
     put("llama-serve-whole", "serve", "weights, config, tokenizer and template", llama(), True, **WORDS, **TALK)
     put("llama-serve-novocab", "serve", "a tokenizer config, no vocabulary", llama(), False, **TALK)
     put("llama-serve-notemplate", "serve", "a vocabulary, no chat template", llama(), False, **WORDS)
+    opt = {"producer": {"name": "modelopt", "version": "0.29.0"}, "quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": None, "exclude_modules": ["lm_head"]}}
+    put("llama-unread-hfquant", "quant-config", "W4A16, and a hf_quant_config.json of another tool", Draft("llama-base-w4a16"), False,
+        **{"hf_quant_config.json": opt})
+    put("llama-unread-quantize", "quant-config", "16 bit, and a quantize_config.json", llama(), False,
+        **{"quantize_config.json": {"bits": 4, "group_size": 128, "desc_act": False, "sym": True}})
     d = llama().set(eos_token_id=[2, 128009])
     put("llama-serve-eosoutside", "serve", "an end of text outside of the vocabulary", d, False, **WORDS, **TALK)
     d = llama().set(auto_map={"AutoConfig": "configuration_custom.CustomConfig"})
