@@ -51,15 +51,24 @@ pub struct Check {
     /// Not these rules or families
     #[arg(long, value_name = "RULE", value_delimiter = ',', help_heading = "Rules")]
     pub ignore: Vec<String>,
-    /// Lowest level that makes the exit code 1
-    #[arg(long, value_enum, default_value = "error", value_name = "LEVEL", help_heading = "Rules")]
-    pub fail_on: FailLevel,
+    /// Lowest level that makes the exit code 1 [default: error]
+    #[arg(long, value_enum, value_name = "LEVEL", help_heading = "Rules")]
+    pub fail_on: Option<FailLevel>,
     /// Missing weights are an error, not a note
     #[arg(long, help_heading = "Rules")]
     pub require_weights: bool,
-    /// vLLM version
-    #[arg(long, default_value = "0.32", value_name = "VERSION", help_heading = "Target")]
-    pub vllm: String,
+    /// Settings to use instead of the nearest ckpt-lint.toml, .ckpt-lint.toml or pyproject.toml
+    #[arg(long, value_name = "FILE", help_heading = "Rules")]
+    pub config: Option<PathBuf>,
+    /// No settings file at all
+    #[arg(long, conflicts_with = "config", help_heading = "Rules")]
+    pub no_config: bool,
+    /// Print the settings in effect, and where they come from, and do nothing else
+    #[arg(long, help_heading = "Rules")]
+    pub show_settings: bool,
+    /// vLLM version [default: 0.32]
+    #[arg(long, value_name = "VERSION", help_heading = "Target")]
+    pub vllm: Option<String>,
     /// As given to vLLM
     #[arg(long, value_name = "METHOD", help_heading = "Target")]
     pub quantization: Option<String>,

@@ -1,5 +1,9 @@
 //! Which rules run, at which level, and what makes a run fail.
 
+mod settings;
+
+pub use settings::{Fail, Ignore, Ignored, Ignores, NAMES, Settings, parse, wanted};
+
 use crate::finding::{Finding, Level};
 use crate::rule::Rule;
 use std::fmt;
@@ -115,14 +119,18 @@ fn matches(rule: &Rule, name: &str) -> bool {
 
 /// What to say of a name that is no rule's.
 pub fn unknown(all: &[&'static Rule], name: &str) -> UnknownRule {
-    let names = all.iter().flat_map(|r| [r.name, r.family()]);
+    let nearest = nearest_name(all.iter().flat_map(|r| [r.name, r.family()]), name);
+    UnknownRule { name: name.to_owned(), nearest }
+}
+
+/// The name that somebody may have meant.
+fn nearest_name<'n>(names: impl IntoIterator<Item = &'n str>, name: &str) -> Option<&'n str> {
     // A word in another place (`ignore-dead` for `quant-dead-ignore`) is as near as a slip of the finger.
     let score = |n: &str| {
         let words = name.split('-').filter(|w| w.len() > 2 && n.split('-').any(|m| m == *w)).count();
         distance(name, n).saturating_sub(3 * words)
     };
-    let nearest = names.map(|n| (score(n), n)).min().filter(|n| n.0 <= name.len() / 3 + 1).map(|n| n.1);
-    UnknownRule { name: name.to_owned(), nearest }
+    names.into_iter().map(|n| (score(n), n)).min().filter(|n| n.0 <= name.len() / 3 + 1).map(|n| n.1)
 }
 
 /// Levenshtein's distance.

@@ -57,10 +57,25 @@ pub struct Section {
     pub verdict: Verdict,
     /// Findings, in order.
     pub findings: Vec<Shown>,
+    /// What the settings ignore.
+    pub ignored: Vec<Ignored>,
     /// Why the verdict is not complete.
     pub unknown: Vec<String>,
     /// What was read and what was not.
     pub read: Read,
+}
+
+/// A finding that the settings ignore.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Ignored {
+    /// Rule.
+    pub rule: String,
+    /// What the finding said.
+    pub message: String,
+    /// How many things it was about.
+    pub subjects: usize,
+    /// Why it is ignored.
+    pub reason: String,
 }
 
 /// A finding with what it takes to show it.

@@ -6,11 +6,11 @@ use crate::checkpoint::Checkpoint;
 use crate::cli::{Check, Cli, Command, Kind};
 use crate::facts;
 use crate::finding::Level;
-use crate::policy::{self, Policy, Wishes};
+use crate::policy::{self, FailOn, Ignores, Policy, Settings, Wishes};
 use crate::report::{Report, RunError, Section};
 use crate::rule;
 use crate::rules;
-use crate::source::{Found, LocalSource, SourceError, discover};
+use crate::source::{self, Found, LocalSource, SourceError, discover};
 use crate::vllm::{Plan, Target};
 use std::io::{self, Write};
 use std::time::Instant;
@@ -72,10 +72,26 @@ pub fn run(cli: Cli, out: &mut dyn Write, err: &mut dyn Write) -> Result<Done, F
 
 fn lint(args: &Check, out: &mut dyn Write, err: &mut dyn Write) -> Result<Done, Failure> {
     let started = Instant::now();
-    let target = target(args)?;
-    let wishes =
-        Wishes { select: args.select.clone(), ignore: args.ignore.clone(), require_weights: args.require_weights };
-    let policy = Policy::new(rules::all(), &wishes, args.fail_on.into()).map_err(|e| Failure::Usage(e.to_string()))?;
+    let (from, settings) = settings(args)?;
+    if args.show_settings {
+        show::settings(from.as_deref(), &settings, out)?;
+        return Ok(Exit::Clean.into());
+    }
+    let target = target(args, &settings)?;
+    let select = if args.select.is_empty() { settings.select.clone() } else { args.select.clone() };
+    let require_weights = args.require_weights || settings.require_weights == Some(true);
+    let wishes = Wishes { select, ignore: args.ignore.clone(), require_weights };
+    let fail_on = args.fail_on.map(FailOn::from).or(settings.fail_on.map(FailOn::from));
+    let policy = Policy::new(rules::all(), &wishes, fail_on.unwrap_or(FailOn::At(Level::Error)))
+        .map_err(|e| Failure::Usage(e.to_string()))?;
+    let all: Vec<_> = rules::all().collect();
+    for ignore in &settings.ignore {
+        if rules::find(&ignore.rule).is_none() && !rules::families().any(|f| f == ignore.rule) {
+            let e = policy::unknown(&all, &ignore.rule);
+            return Err(Failure::Usage(format!("{}: {e}", from.unwrap_or_default())));
+        }
+    }
+    let mut ignores = Ignores::new(&settings.ignore);
 
     let mut checkpoints = Vec::new();
     let mut errors = Vec::new();
@@ -84,7 +100,7 @@ fn lint(args: &Check, out: &mut dyn Write, err: &mut dyn Write) -> Result<Done, 
         Err(e) => errors.push(RunError { path: None, message: e.to_string() }),
         Ok(found) => {
             for folder in &found {
-                match one(folder, &target, &policy) {
+                match one(folder, &target, &policy, &mut ignores) {
                     Ok((section, read)) => {
                         checkpoints.push(section);
                         last = Some(read);
@@ -104,6 +120,14 @@ fn lint(args: &Check, out: &mut dyn Write, err: &mut dyn Write) -> Result<Done, 
         elapsed: started.elapsed(),
     };
     show::errors(&report, err)?;
+    for (number, ignore) in ignores.unused() {
+        let file = from.as_deref().unwrap_or_default();
+        writeln!(
+            err,
+            "ckpt-lint: {file}: [[ignore]] {number} (`{}`) matches nothing any more; remove it",
+            ignore.rule
+        )?;
+    }
     show::write(&report, args, out)?;
     let fails = [Level::Error, Level::Warning, Level::Note].into_iter().any(|l| policy.fails(l) && report.count(l) > 0);
     let exit = match () {
@@ -115,23 +139,44 @@ fn lint(args: &Check, out: &mut dyn Write, err: &mut dyn Write) -> Result<Done, 
 }
 
 /// One checkpoint, from its folder to its section of the report.
-fn one(found: &Found, target: &Target, policy: &Policy) -> Result<(Section, (Checkpoint, Plan)), SourceError> {
+fn one(
+    found: &Found,
+    target: &Target,
+    policy: &Policy,
+    ignores: &mut Ignores,
+) -> Result<(Section, (Checkpoint, Plan)), SourceError> {
     let source = LocalSource::open(&found.folder)?;
     let checkpoint = Checkpoint::read(&source, &found.display)?;
     let plan = Plan::of(&checkpoint, target);
     let findings = rule::check(policy.rules(), &checkpoint, &plan);
-    let findings = policy.apply(findings);
-    Ok((show::section(&checkpoint, &plan, findings), (checkpoint, plan)))
+    let (findings, ignored) = ignores.apply(&found.display, policy.apply(findings));
+    Ok((show::section(&checkpoint, &plan, findings, ignored), (checkpoint, plan)))
 }
 
-fn target(args: &Check) -> Result<Target, Failure> {
+/// The settings, and the file that they come from. They belong to where one works, never to the checkpoint: a download
+/// must not bring its own judge.
+fn settings(args: &Check) -> Result<(Option<String>, Settings), Failure> {
+    let usage = |e: SourceError| Failure::Usage(e.to_string());
+    let found = match &args.config {
+        _ if args.no_config => None,
+        Some(path) => Some((path.clone(), source::text(path).map_err(usage)?)),
+        None => source::nearest(&policy::NAMES, &policy::wanted).map_err(usage)?,
+    };
+    let Some((path, text)) = found else { return Ok((None, Settings::default())) };
+    let name = path.display().to_string();
+    let settings = policy::parse(&name, &text).map_err(Failure::Usage)?;
+    Ok((Some(name), settings))
+}
+
+fn target(args: &Check, settings: &Settings) -> Result<Target, Failure> {
     let known = facts::versions();
-    if !known.contains(&args.vllm.as_str()) {
-        let text = format!("there are no facts for vLLM {}; there are for {}", args.vllm, known.join(", "));
+    let vllm = args.vllm.clone().or_else(|| settings.vllm.clone()).unwrap_or_else(|| Target::default().vllm);
+    if !known.contains(&vllm.as_str()) {
+        let text = format!("there are no facts for vLLM {vllm}; there are for {}", known.join(", "));
         return Err(Failure::Usage(text));
     }
     Ok(Target {
-        vllm: args.vllm.clone(),
+        vllm,
         quantization: args.quantization.clone(),
         load_format: args.load_format.clone(),
         language_model_only: args.language_model_only,

@@ -7,12 +7,14 @@
 mod discover;
 mod local;
 mod memory;
+mod nearest;
 
 use std::fmt;
 
 pub use discover::{Found, discover};
 pub use local::LocalSource;
 pub use memory::MemorySource;
+pub use nearest::{nearest, text};
 
 /// A file of the folder (sub-folders included, hidden ones not).
 #[derive(Debug, Clone, PartialEq, Eq)]

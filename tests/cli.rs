@@ -207,3 +207,60 @@ fn what_changes_the_verdict() {
     assert_eq!(ran(&[&path]).code, 1);
     assert_eq!(ran(&[&path, "--load-format", "hf"]).code, 0);
 }
+
+/// Runs in a folder of its own, where settings may lie.
+fn ran_in(dir: &Path, args: &[&str]) -> Ran {
+    let o = command(args).current_dir(dir).output().unwrap();
+    let text = |b: Vec<u8>| String::from_utf8(b).unwrap();
+    Ran { code: o.status.code().unwrap(), out: text(o.stdout), err: text(o.stderr) }
+}
+
+#[test]
+fn settings_ignore_with_a_reason_and_belong_to_where_one_works() {
+    let (model, _) = made("llama-unlisted-up0");
+    let work = tempfile::tempdir().unwrap();
+    fs::create_dir(work.path().join(".git")).unwrap();
+    let deep = work.path().join("a/b");
+    fs::create_dir_all(&deep).unwrap();
+    let model_path = model.path().display().to_string();
+    assert_eq!(ran_in(&deep, &[&model_path]).code, 1);
+
+    let toml = work.path().join("ckpt-lint.toml");
+    fs::write(
+        &toml,
+        "[[ignore]]\nrule = \"quant\"\nreason = \"a test\"\n[[ignore]]\nrule = \"tie\"\nreason = \"gone\"\n",
+    )
+    .unwrap();
+    let r = ran_in(&deep, &[&model_path]);
+    assert_eq!(r.code, 0, "{}", r.out);
+    assert!(r.out.contains("ignored by the settings") && r.out.contains("would refuse it"), "{}", r.out);
+    assert!(r.err.contains("[[ignore]] 2 (`tie`) matches nothing any more"), "{}", r.err);
+    let json: Value = serde_json::from_str(&ran_in(&deep, &[&model_path, "--format", "json"]).out).unwrap();
+    assert_eq!(json["checkpoints"][0]["ignored"][0]["reason"], "a test");
+    assert_eq!(ran_in(&deep, &[&model_path, "--no-config"]).code, 1);
+    let shown = ran_in(&deep, &["x", "--show-settings"]);
+    assert!(
+        shown.code == 0 && shown.out.contains("ckpt-lint.toml") && shown.out.contains("reason = \"a test\""),
+        "{}",
+        shown.out
+    );
+
+    for (text, said) in [
+        ("fail_on = \"error\"", "did you mean `fail-on`?"),
+        ("[[ignore]]\nrule = \"quant-unlisted-linaer\"\nreason = \"x\"", "did you mean `quant-unlisted-linear`?"),
+        ("vllm = \"0.1\"", "there are no facts for vLLM 0.1"),
+    ] {
+        fs::write(&toml, text).unwrap();
+        let r = ran_in(&deep, &[&model_path]);
+        assert!(r.code == 2 && r.err.contains(said), "{text}: {} {}", r.code, r.err);
+    }
+    fs::remove_file(&toml).unwrap();
+
+    // A checkpoint never brings its own judge.
+    fs::write(model.path().join("ckpt-lint.toml"), "fail-on = \"never\"").unwrap();
+    assert_eq!(ran_in(&deep, &[&model_path]).code, 1);
+    // Nothing above the repository counts.
+    fs::write(work.path().join("ckpt-lint.toml"), "fail-on = \"never\"").unwrap();
+    fs::create_dir(work.path().join("a/.git")).unwrap();
+    assert_eq!(ran_in(&deep, &[&model_path]).code, 1);
+}

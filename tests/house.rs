@@ -266,6 +266,8 @@ fn readme_is_current() {
 #[test]
 fn schema_is_current() {
     current("docs/report.schema.json", &(serde_json::to_string_pretty(&json::schema()).unwrap() + "\n"));
+    let settings = schemars::schema_for!(ckpt_lint::policy::Settings);
+    current("docs/settings.schema.json", &(serde_json::to_string_pretty(&settings).unwrap() + "\n"));
 }
 
 /// The example of the README is a pair of cases, so the real vLLM has judged it.

@@ -1,6 +1,6 @@
 //! The report as JSON. Version 1: fields may be added, none changes its meaning or goes.
 
-use super::{Class, Read, Report, RunError, Section, Shown, Stage, Target};
+use super::{Class, Ignored, Read, Report, RunError, Section, Shown, Stage, Target};
 use crate::finding::{Fix, Level, Place, Subjects, VllmMessage};
 use crate::locate::Spot;
 use schemars::JsonSchema;
@@ -51,6 +51,8 @@ struct Checkpoint<'a> {
     verdict: Verdict<'a>,
     /// Errors first, then by file, rule and place.
     findings: Vec<Finding<'a>>,
+    /// What the settings ignore; of it only the verdict still speaks.
+    ignored: &'a [Ignored],
     /// Why the verdict is not complete.
     unknown: &'a [String],
     /// What was read and what was not.
@@ -133,6 +135,7 @@ fn checkpoint(section: &Section) -> Checkpoint<'_> {
             garbage: v.garbage,
         },
         findings: section.findings.iter().map(finding).collect(),
+        ignored: &section.ignored,
         unknown: &section.unknown,
         read: &section.read,
     }

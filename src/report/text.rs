@@ -154,6 +154,9 @@ fn while_(stage: Stage) -> &'static str {
 fn summary(section: &Section, look: Look, report: &Report) -> String {
     let read = &section.read;
     let mut parts = vec![levels(|l| section.count(l))];
+    if !section.ignored.is_empty() {
+        parts.push(format!("{} ignored by the settings", section.ignored.len()));
+    }
     let tensors = count(read.tensors, "tensor");
     parts.push(if read.names_only {
         format!("{} by name", count(read.tensors, "tensor"))

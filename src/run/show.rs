@@ -5,6 +5,7 @@ use crate::checkpoint::{Checkpoint, Part, ShardState};
 use crate::cli::{Check, Color, Kind, Output};
 use crate::finding::{Finding, Level};
 use crate::locate::{Locator, clean};
+use crate::policy::{Ignored, Settings};
 use crate::report::{self, Class, FileState, Read, Report, Section, Shown, Stage, Verdict, json, text};
 use crate::rules;
 use crate::vllm::trace::{self, Kind as Event};
@@ -26,7 +27,7 @@ pub(super) fn target(t: &Target) -> report::Target {
 }
 
 /// One section of the report. The finding with vLLM's first message leads.
-pub(super) fn section(cp: &Checkpoint, plan: &Plan, mut findings: Vec<Finding>) -> Section {
+pub(super) fn section(cp: &Checkpoint, plan: &Plan, mut findings: Vec<Finding>, ignored: Vec<Ignored>) -> Section {
     let verdict = verdict(plan);
     let is_first = |f: &Finding| {
         f.vllm.as_ref().is_some_and(|v| {
@@ -43,6 +44,10 @@ pub(super) fn section(cp: &Checkpoint, plan: &Plan, mut findings: Vec<Finding>) 
     Section {
         path: cp.path.clone(),
         findings: shown.collect(),
+        ignored: ignored
+            .into_iter()
+            .map(|Ignored { rule, message, subjects, reason }| report::Ignored { rule, message, subjects, reason })
+            .collect(),
         unknown: plan.trace.of(Event::Unknown).map(|e| e.detail.clone()).collect(),
         read: read(cp, plan),
         verdict,
@@ -187,4 +192,15 @@ pub(super) fn rules(as_json: bool, out: &mut dyn Write) -> Result<Exit, Failure>
         writeln!(out, "{:wide$}  {level:7}  {}", r.name, r.summary)?;
     }
     Ok(Exit::Clean)
+}
+
+/// The settings in effect, as one would write them.
+pub(super) fn settings(from: Option<&str>, settings: &Settings, out: &mut dyn Write) -> Result<(), Failure> {
+    match from {
+        Some(file) => writeln!(out, "# from {}", clean(file))?,
+        None => writeln!(out, "# no settings file; these are the defaults")?,
+    }
+    let text = toml::to_string(settings).map_err(|e| Failure::Usage(e.to_string()))?;
+    out.write_all(text.as_bytes())?;
+    Ok(())
 }
