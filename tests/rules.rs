@@ -17,6 +17,9 @@ use std::collections::BTreeMap;
 const SHOWN: &[(&str, &str)] = &[
     ("config-bad-field", "llama-cfg-heads3"),
     ("config-base-class", "mixtral-wide-noarch"),
+    ("config-draft-model", "llama-arch-draft"),
+    ("config-no-architecture", "llama4-arch-none"),
+    ("config-removed-architecture", "llama-arch-removed"),
     ("config-duplicate-key", "llama-config-dupkey"),
     ("config-missing", "llama-files-configmissing"),
     ("config-refused-argument", "llama-qc-arg-fp8"),

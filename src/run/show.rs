@@ -48,7 +48,12 @@ pub(super) fn section(cp: &Checkpoint, plan: &Plan, mut findings: Vec<Finding>, 
             .into_iter()
             .map(|Ignored { rule, message, subjects, reason }| report::Ignored { rule, message, subjects, reason })
             .collect(),
-        unknown: plan.trace.of(Event::Unknown).map(|e| e.detail.clone()).collect(),
+        unknown: plan
+            .trace
+            .of(Event::Unknown)
+            .chain(plan.trace.of(Event::DraftModel))
+            .map(|e| e.detail.clone())
+            .collect(),
         read: read(cp, plan),
         verdict,
     }

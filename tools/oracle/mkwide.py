@@ -403,7 +403,7 @@ TALK = {"tokenizer_config.json": {"tokenizer_class": "PreTrainedTokenizerFast", 
 def serve(made, only):
     def put(id, family, what, d, good, **files):
         d.files.update(copy.deepcopy(files))
-        write(dict(id=id, arch=d.config["architectures"][0], family=family, description=what, good=good, expect=[], **parts(d)), only, made)
+        write(dict(id=id, arch=(d.config.get("architectures") or [d.arch])[0], family=family, description=what, good=good, expect=[], **parts(d)), only, made)
     llama = lambda: Draft("llama-base-bf16")
     vl = lambda: Draft("qwen25vl-wide-bf16")
     put("llama-serve-whole", "serve", "weights, config, tokenizer and template", llama(), True, **WORDS, **TALK)
@@ -414,6 +414,11 @@ def serve(made, only):
         **{"hf_quant_config.json": opt})
     put("llama-unread-quantize", "quant-config", "16 bit, and a quantize_config.json", llama(), False,
         **{"quantize_config.json": {"bits": 4, "group_size": 128, "desc_act": False, "sym": True}})
+    put("llama-arch-removed", "architecture", "an architecture that vLLM had once", llama().set(architectures=["Phi3SmallForCausalLM"]), False)
+    d = Draft("llama4-wide-bf16")
+    d.files["config.json"] = {**d.config["vision_config"], "model_type": "llama4_vision_model"}
+    put("llama4-arch-none", "architecture", "the config of the tower alone", d, False)
+    put("llama-arch-draft", "architecture", "a draft model by itself", llama().set(architectures=["EagleLlamaForCausalLM"]), False)
     d = llama().set(eos_token_id=[2, 128009])
     put("llama-serve-eosoutside", "serve", "an end of text outside of the vocabulary", d, False, **WORDS, **TALK)
     d = llama().set(auto_map={"AutoConfig": "configuration_custom.CustomConfig"})
