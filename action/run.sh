@@ -54,7 +54,8 @@ fi
 
 formats=$("$bin" check --help) || stop "'$bin' does not run"
 # Formats come and go with versions; the help says which there are.
-knows() { grep -E -A 4 -e '--format' <<<"$formats" | grep -qiw -e "$1"; }
+formats=$(grep -A 4 -e '--format' <<<"$formats" || true)
+knows() { grep -qiw -e "$1" <<<"$formats"; }
 
 case ${INPUT_SUMMARY:-true} in
   true | false) ;;
@@ -101,7 +102,7 @@ code=0
 token=ckpt-lint-$RANDOM$RANDOM$RANDOM
 echo "::stop-commands::$token"
 cat "$work/report.txt" "$work/errors.txt"
-echo "::$token::"
+printf '\n::%s::\n' "$token"
 # The program escapes what it quotes, and these lines are annotations or nothing.
 [ -z "$annotations" ] || [ ! -s "$annotations" ] || grep -E '^::(error|warning|notice) ' "$annotations" || true
 [ ! -s "$work/errors.txt" ] || [ "$code" -lt 2 ] ||
@@ -136,8 +137,9 @@ if [ "${INPUT_SUMMARY:-true}" = true ]; then
     cat "$markdown" >>"$summary"
   else
     # A fence longer than any in the text, so that no name can leave it.
-    fence=$(printf '%s\n```' "$(head -c "$most" "$work/report.txt")" | grep -o '``*' | sort -r | head -n 1)
-    fence=${fence:-\`\`\`}\`
+    fence=$({ cat "$work/report.txt" "$work/errors.txt"; echo '```'; } | grep -o '``*' |
+      awk 'length > most { most = length; fence = $0 } END { print fence }')
+    fence=$fence\`
     {
       echo "### ckpt-lint"
       echo
