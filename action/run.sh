@@ -27,7 +27,8 @@ output=${GITHUB_OUTPUT:-/dev/null}
 
 # --- which program
 
-version=${INPUT_VERSION#v}
+version=${INPUT_VERSION:-}
+version=${version#v}
 if [ -n "${INPUT_BIN:-}" ]; then
   bin=$INPUT_BIN
   command -v "$bin" >/dev/null || stop "bin: there is no program '$bin'"

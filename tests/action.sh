@@ -109,7 +109,7 @@ mkdir evil
 jq '.quantization_config.ignore += ["::error::owned", "````\n::set-output name=x::y"]' "my models/broken one/config.json" >evil/config.json
 cp "my models/broken one/model.safetensors" evil
 play 1 INPUT_PATHS=evil
-awk '/^::stop-commands::/ { token = "::" substr($0, 18) "::"; next } $0 == token { token = ""; next } !token && /^::/ { bad = 1 }
+awk '/^::stop-commands::/ { token = "::" substr($0, 18) "::"; next } $0 == token { token = ""; next } !token && /^::/ && !/^::(error|warning|notice) (file|title)=/ { bad = 1 }
   END { exit bad || token != "" }' "$work/log" || fail "a command from a checkpoint"
 grep -q '^verdict=refuses$' "$GITHUB_OUTPUT" && [ "$(wc -l <"$GITHUB_OUTPUT")" = 4 ] || fail "outputs"
 
