@@ -2,7 +2,8 @@
 
 use crate::finding::Level;
 use crate::policy::FailOn;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -37,6 +38,13 @@ pub enum Command {
         #[arg(long, value_enum, default_value = "text")]
         format: Kind,
     },
+    /// Print the completions of a shell: bash, zsh, fish, powershell, elvish
+    Completions {
+        /// Shell
+        shell: Shell,
+    },
+    /// Print the man page
+    Man,
 }
 
 /// Arguments of `check`.
@@ -171,6 +179,23 @@ impl Usage {
 }
 
 impl Cli {
+    /// Completions of a shell, as a script for it.
+    pub fn completions(shell: Shell) -> Vec<u8> {
+        let mut out = Vec::new();
+        clap_complete::generate(shell, &mut Cli::command(), "ckpt-lint", &mut out);
+        out
+    }
+
+    /// The man page, as roff.
+    ///
+    /// # Errors
+    /// None in practice: it is written to memory.
+    pub fn man() -> std::io::Result<Vec<u8>> {
+        let mut out = Vec::new();
+        clap_mangen::Man::new(Cli::command()).render(&mut out)?;
+        Ok(out)
+    }
+
     /// Parses arguments, the program's name first.
     ///
     /// # Errors

@@ -65,6 +65,14 @@ pub fn run(cli: Cli, out: &mut dyn Write, err: &mut dyn Write) -> Result<Done, F
     match (cli.command, cli.check) {
         (Some(Command::Explain { rule }), _) => explain(&rule, out).map(Done::from),
         (Some(Command::Rules { format }), _) => show::rules(format == Kind::Json, out).map(Done::from),
+        (Some(Command::Completions { shell }), _) => {
+            out.write_all(&Cli::completions(shell))?;
+            Ok(Exit::Clean.into())
+        }
+        (Some(Command::Man), _) => {
+            out.write_all(&Cli::man()?)?;
+            Ok(Exit::Clean.into())
+        }
         (Some(Command::Check(check)), _) | (None, Some(check)) => lint(&check, out, err),
         (None, None) => Err(Failure::Usage("no path given".into())),
     }

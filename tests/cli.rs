@@ -264,3 +264,26 @@ fn settings_ignore_with_a_reason_and_belong_to_where_one_works() {
     fs::create_dir(work.path().join("a/.git")).unwrap();
     assert_eq!(ran_in(&deep, &[&model_path]).code, 1);
 }
+
+#[test]
+fn completions_and_the_man_page() {
+    for (shell, word) in [
+        ("bash", "complete -F"),
+        ("zsh", "#compdef ckpt-lint"),
+        ("fish", "complete -c ckpt-lint"),
+        ("powershell", "Register-ArgumentCompleter"),
+    ] {
+        let r = ran(&["completions", shell]);
+        assert!(r.code == 0 && r.out.contains(word) && r.out.contains("fail-on"), "{shell}: {}", r.out);
+    }
+    let man = ran(&["man"]);
+    assert!(
+        man.code == 0 && man.out.contains(".TH ckpt-lint") && man.out.contains("language\\-model\\-only"),
+        "{}",
+        man.out
+    );
+    // The script is one that the shell takes.
+    let mut bash = Command::new("bash").args(["-n"]).stdin(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(bash.stdin.as_mut().unwrap(), ran(&["completions", "bash"]).out.as_bytes()).unwrap();
+    assert!(bash.wait().unwrap().success());
+}
