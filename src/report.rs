@@ -1,7 +1,10 @@
 //! A report as plain data: everything that a renderer needs, and nothing that it would have to decide.
 
+mod anchor;
+pub mod github;
 pub mod json;
 pub mod text;
+mod words;
 
 use crate::finding::{Finding, Level};
 use crate::locate::Spot;
@@ -53,6 +56,9 @@ pub struct RunError {
 pub struct Section {
     /// As given or found.
     pub path: String,
+    /// The same from the root that machine formats count from, `/` as separator: empty for the root itself, absolute
+    /// when it lies elsewhere.
+    pub base: String,
     /// What vLLM would do.
     pub verdict: Verdict,
     /// Findings, in order.

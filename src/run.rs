@@ -3,7 +3,7 @@
 mod show;
 
 use crate::checkpoint::Checkpoint;
-use crate::cli::{Check, Cli, Command, Kind};
+use crate::cli::{Check, Cli, Command, ListKind};
 use crate::facts;
 use crate::finding::Level;
 use crate::policy::{self, Policy, Wishes};
@@ -64,7 +64,7 @@ impl From<Exit> for Done {
 pub fn run(cli: Cli, out: &mut dyn Write, err: &mut dyn Write) -> Result<Done, Failure> {
     match (cli.command, cli.check) {
         (Some(Command::Explain { rule }), _) => explain(&rule, out).map(Done::from),
-        (Some(Command::Rules { format }), _) => show::rules(format == Kind::Json, out).map(Done::from),
+        (Some(Command::Rules { format }), _) => show::rules(format == ListKind::Json, out).map(Done::from),
         (Some(Command::Check(check)), _) | (None, Some(check)) => lint(&check, out, err),
         (None, None) => Err(Failure::Usage("no path given".into())),
     }
@@ -84,7 +84,7 @@ fn lint(args: &Check, out: &mut dyn Write, err: &mut dyn Write) -> Result<Done, 
         Err(e) => errors.push(RunError { path: None, message: e.to_string() }),
         Ok(found) => {
             for folder in &found {
-                match one(folder, &target, &policy) {
+                match one(folder, args, &target, &policy) {
                     Ok((section, read)) => {
                         checkpoints.push(section);
                         last = Some(read);
@@ -115,13 +115,19 @@ fn lint(args: &Check, out: &mut dyn Write, err: &mut dyn Write) -> Result<Done, 
 }
 
 /// One checkpoint, from its folder to its section of the report.
-fn one(found: &Found, target: &Target, policy: &Policy) -> Result<(Section, (Checkpoint, Plan)), SourceError> {
+fn one(
+    found: &Found,
+    args: &Check,
+    target: &Target,
+    policy: &Policy,
+) -> Result<(Section, (Checkpoint, Plan)), SourceError> {
     let source = LocalSource::open(&found.folder)?;
     let checkpoint = Checkpoint::read(&source, &found.display)?;
     let plan = Plan::of(&checkpoint, target);
     let findings = rule::check(policy.rules(), &checkpoint, &plan);
     let findings = policy.apply(findings);
-    Ok((show::section(&checkpoint, &plan, findings), (checkpoint, plan)))
+    let base = show::base(&found.folder, args.root.as_deref());
+    Ok((show::section(&checkpoint, base, &plan, findings), (checkpoint, plan)))
 }
 
 fn target(args: &Check) -> Result<Target, Failure> {

@@ -1,0 +1,135 @@
+//! The formats for other programs: what each looks like, and that nothing of a stranger's breaks out of it.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+#[path = "support/case.rs"]
+#[allow(dead_code, reason = "shared between test binaries")]
+mod case;
+
+use serde_json::json;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Findings of all levels, at lines, at tensors and at no line.
+const RICH: &str = "gemma4mm-cut-vision-staleignore";
+/// What a stranger may call a tensor: ends of lines, commands, cells, fences, tags, mentions, links.
+const EVIL: &str = "a\n::error::x\r##[add-mask]y\n```\n|</code><img src=x>`@octocat` [l](http://e.example) ]]>&{0}%0A\u{1b}[2J\u{202e}";
+
+fn program(root: &Path, args: &[&str]) -> String {
+    let mut c = Command::new(env!("CARGO_BIN_EXE_ckpt-lint"));
+    c.env_remove("GITHUB_WORKSPACE").current_dir(root).args(args);
+    let o = c.output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&o.stderr), "", "{args:?}");
+    String::from_utf8(o.stdout).unwrap()
+}
+
+/// The case in `models/case` of a repository.
+fn repository(id: &str) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("models/case");
+    fs::create_dir_all(&folder).unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/conformance/cases/{id}.json"));
+    case::read(&path).materialize(&folder);
+    root
+}
+
+/// A repository whose checkpoint, folder and names are from a stranger.
+fn evil() -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("models").join("x,y::z|`<b>&\n::warning::w");
+    fs::create_dir_all(&folder).unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance/cases/llama-igsyn-ghost.json");
+    let mut case = case::read(&path);
+    let config = case.json.pointer_mut("/files/config.json").unwrap();
+    config["quantization_config"]["ignore"].as_array_mut().unwrap().push(json!(EVIL));
+    let shards = case.json["shards"].as_object_mut().unwrap();
+    let tensors = shards.values_mut().next().unwrap()["tensors"].as_array_mut().unwrap();
+    for name in [EVIL, "b|c @octocat"] {
+        tensors.push(json!({"name": name, "dtype": "BF16", "shape": [2]}));
+    }
+    case.materialize(&folder);
+    root
+}
+
+fn snapshot(name: &str, text: &str) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../snapshots/formats");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.set_description(RICH);
+    settings.bind(|| insta::assert_snapshot!(name, text));
+}
+
+type Pairs = Vec<(String, String)>;
+
+/// What the runner of GitHub Actions makes of a line: command, properties, message.
+fn workflow_command(line: &str) -> Option<(String, Pairs, String)> {
+    let undone = |text: &str, more: bool| {
+        let text = text.replace("%0D", "\r").replace("%0A", "\n");
+        let text = if more { text.replace("%3A", ":").replace("%2C", ",") } else { text };
+        text.replace("%25", "%")
+    };
+    let (info, message) = line.trim_start().strip_prefix("::")?.split_once("::")?;
+    let (name, properties) = info.split_once(' ').unwrap_or((info, ""));
+    let pair = |p: &str| p.split_once('=').map(|(k, v)| (k.to_owned(), undone(v, true)));
+    Some((name.to_owned(), properties.split(',').filter_map(pair).collect(), undone(message, false)))
+}
+
+#[test]
+fn github() {
+    let root = repository(RICH);
+    snapshot("github", &program(root.path(), &["models", "--format", "github"]));
+    // Wherever the step runs, paths count from the workspace.
+    let inside = root.path().join("models/case");
+    let mut c = Command::new(env!("CARGO_BIN_EXE_ckpt-lint"));
+    c.env("GITHUB_WORKSPACE", root.path()).current_dir(&inside).args([".", "--format", "github"]);
+    assert_eq!(
+        String::from_utf8(c.output().unwrap().stdout).unwrap(),
+        program(root.path(), &["models", "--format", "github"])
+    );
+}
+
+#[test]
+fn github_commands_are_ours() {
+    let root = evil();
+    let text = program(root.path(), &["models", "--format", "github"]);
+    let mut lines: Vec<&str> = text.lines().collect();
+    let last = lines.pop().unwrap();
+    assert!(last.starts_with("ckpt-lint: 1 checkpoint: "), "{last}");
+    for line in &lines {
+        let (name, properties, message) = workflow_command(line).unwrap();
+        assert!(["error", "warning", "notice"].contains(&name.as_str()), "{line}");
+        let keys: Vec<&str> = properties.iter().map(|p| p.0.as_str()).collect();
+        assert!(
+            keys.iter().all(|k| ["file", "line", "endLine", "col", "endColumn", "title"].contains(k)),
+            "{keys:?} in {line}"
+        );
+        assert!(root.path().join(&properties[0].1).is_file(), "{properties:?}");
+        assert!(!message.contains('\u{1b}') && !message.contains('\u{202e}'), "{message}");
+    }
+    let levels: Vec<&str> = lines.iter().map(|l| l[2..].split(' ').next().unwrap()).collect();
+    let mut sorted = levels.clone();
+    sorted.sort_by_key(|l| ["error", "warning", "notice"].iter().position(|n| n == l));
+    assert_eq!(levels, sorted, "errors first");
+    assert!(levels.len() > 1, "{text}");
+}
+
+#[test]
+fn github_shows_ten_of_a_level() {
+    let root = repository(RICH);
+    let from = root.path().join("models/case");
+    for i in 0..11 {
+        let to = root.path().join(format!("models/copy{i}"));
+        fs::create_dir(&to).unwrap();
+        for entry in fs::read_dir(&from).unwrap() {
+            let entry = entry.unwrap();
+            fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    }
+    let text = program(root.path(), &["models", "--format", "github"]);
+    for level in ["error", "warning", "notice"] {
+        assert!(text.lines().filter(|l| l.starts_with(&format!("::{level} "))).count() <= 10, "{text}");
+    }
+    assert!(text.trim_end().ends_with("not annotated: GitHub shows 10 of a level in a step"), "{text}");
+}
