@@ -3,6 +3,7 @@
 mod anchor;
 pub mod github;
 pub mod json;
+pub mod markdown;
 pub mod text;
 mod words;
 

@@ -133,3 +133,40 @@ fn github_shows_ten_of_a_level() {
     }
     assert!(text.trim_end().ends_with("not annotated: GitHub shows 10 of a level in a step"), "{text}");
 }
+
+#[test]
+fn markdown() {
+    let root = repository(RICH);
+    snapshot("markdown", &program(root.path(), &["models", "--format", "markdown"]));
+    let two =
+        program(Path::new(env!("CARGO_MANIFEST_DIR")), &["examples", "--format", "markdown", "--fail-on", "never"]);
+    assert!(two.contains("| `examples/unlisted-linear/broken` | **would refuse** | 1 error |"), "{two}");
+    assert!(two.contains("**2 checkpoints**: 1 refused, 1 loads · 1 error"), "{two}");
+}
+
+/// Renders as GitHub does, and looks for what only a stranger would have put there.
+#[test]
+fn markdown_has_nothing_of_a_strangers() {
+    use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+    let root = evil();
+    let text = program(root.path(), &["models", "--format", "markdown"]);
+    let (mut block, mut blocks, mut seen) = (false, 0, String::new());
+    for event in Parser::new_ext(&text, Options::all()) {
+        match event {
+            Event::Start(Tag::CodeBlock(kind)) => {
+                assert!(matches!(&kind, CodeBlockKind::Fenced(lang) if &**lang == "text"), "{kind:?}");
+                (block, blocks) = (true, blocks + 1);
+            }
+            Event::End(TagEnd::CodeBlock) => block = false,
+            Event::Text(t) if block => seen.push_str(&t),
+            Event::Text(t) => assert!(!t.contains(['@', '<', '|', '[', ']']) && !t.contains("://"), "{t}"),
+            Event::Code(t) => seen.push_str(&t),
+            Event::Start(Tag::Link { dest_url, .. }) => {
+                assert!(dest_url.starts_with("https://github.com/ckpt-lint/"), "{dest_url}");
+            }
+            Event::Start(Tag::Paragraph | Tag::Heading { .. } | Tag::Strong) | Event::End(_) | Event::SoftBreak => {}
+            other => panic!("{other:?} in {text}"),
+        }
+    }
+    assert!(blocks > 2 && seen.contains("<img src=x>`@octocat`"), "{text}");
+}

@@ -59,6 +59,15 @@ pub(super) fn one_line(text: &str, max: usize) -> String {
     if out.len() == text.len() { out } else { out.trim_end_matches(['.', ' ', ':']).to_owned() + "…" }
 }
 
+/// The level in one word.
+pub(super) fn level(level: Level) -> &'static str {
+    match level {
+        Level::Error => "error",
+        Level::Warning => "warning",
+        Level::Note => "note",
+    }
+}
+
 /// All findings of all checkpoints, errors first: where there is room for some, it is for these.
 pub(super) fn by_level(report: &Report) -> Vec<(&Section, usize, &Shown)> {
     let all = report.checkpoints.iter().flat_map(|s| s.findings.iter().enumerate().map(move |(i, f)| (s, i, f)));

@@ -5,7 +5,9 @@ use crate::checkpoint::{Checkpoint, Part, ShardState};
 use crate::cli::{Check, Color, Kind, Output};
 use crate::finding::{Finding, Level};
 use crate::locate::{Locator, clean};
-use crate::report::{self, Class, FileState, Read, Report, Section, Shown, Stage, Verdict, github, json, text};
+use crate::report::{
+    self, Class, FileState, Read, Report, Section, Shown, Stage, Verdict, github, json, markdown, text,
+};
 use crate::rules;
 use crate::vllm::trace::{self, Kind as Event};
 use crate::vllm::{Plan, Target};
@@ -155,6 +157,7 @@ fn one(report: &Report, kind: Kind, look: text::Look, color: Color, out: &mut dy
         Kind::Text => styled(report, look, color, out),
         Kind::Json => json::render(report, out),
         Kind::Github => github::render(report, look, out),
+        Kind::Markdown => markdown::render(report, look, out),
     }
 }
 
