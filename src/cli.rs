@@ -69,10 +69,10 @@ pub struct Check {
     /// As given to vLLM: towers are not built
     #[arg(long, help_heading = "Target")]
     pub language_model_only: bool,
-    /// `text`, `json`, `github`, `markdown`; `json=FILE` writes a file; may be repeated
+    /// `text`, `json`, `github`, `markdown`, `sarif`; `json=FILE` writes a file; may be repeated
     #[arg(long, value_name = "FORMAT[=FILE]", value_parser = Output::parse, help_heading = "Output")]
     pub format: Vec<Output>,
-    /// What paths in `github` and `markdown` count from [default: the current folder]
+    /// What paths count from in formats for other programs [default: the current folder]
     #[arg(long, value_name = "DIR", env = "GITHUB_WORKSPACE", hide_env_values = true, help_heading = "Output")]
     pub root: Option<PathBuf>,
     /// Colours (NO_COLOR counts, too)
@@ -97,6 +97,8 @@ pub enum Kind {
     Github,
     /// For summaries and discussions.
     Markdown,
+    /// For code scanning.
+    Sarif,
 }
 
 /// Formats of the list of rules.

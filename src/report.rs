@@ -4,11 +4,13 @@ mod anchor;
 pub mod github;
 pub mod json;
 pub mod markdown;
+pub mod sarif;
 pub mod text;
 mod words;
 
 use crate::finding::{Finding, Level};
 use crate::locate::Spot;
+use crate::rule::Rule;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Duration;
@@ -20,6 +22,8 @@ pub struct Report {
     pub tool: &'static str,
     /// vLLM versions that there are facts for.
     pub facts: Vec<&'static str>,
+    /// All rules that there are, whether they ran or not.
+    pub rules: Vec<&'static Rule>,
     /// What was asked for.
     pub target: Target,
     /// One section a checkpoint, in the order of the arguments.

@@ -98,6 +98,7 @@ fn lint(args: &Check, out: &mut dyn Write, err: &mut dyn Write) -> Result<Done, 
     let report = Report {
         tool: env!("CARGO_PKG_VERSION"),
         facts: facts::versions(),
+        rules: rules::all().collect(),
         target: show::target(&target),
         checkpoints,
         errors,

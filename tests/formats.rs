@@ -6,7 +6,7 @@
 #[allow(dead_code, reason = "shared between test binaries")]
 mod case;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -169,4 +169,97 @@ fn markdown_has_nothing_of_a_strangers() {
         }
     }
     assert!(blocks > 2 && seen.contains("<img src=x>`@octocat`"), "{text}");
+}
+
+fn sarif(root: &Path) -> Value {
+    let text = program(root, &["models", "--format", "sarif"]);
+    let log: Value = serde_json::from_str(&text).unwrap();
+    let schema = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/sarif-2.1.0.schema.json")).unwrap();
+    let mut schema: Value = serde_json::from_slice(&schema).unwrap();
+    // As published, and its pattern for languages is no regular expression. We write none.
+    for of in ["run", "toolComponent"] {
+        let language = schema.pointer_mut(&format!("/definitions/{of}/properties/language")).unwrap();
+        assert!(language.as_object_mut().unwrap().remove("pattern").is_some());
+    }
+    let validator = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
+    let errors: Vec<String> = validator.iter_errors(&log).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    assert!(errors.is_empty(), "{}", errors.join("\n"));
+    log
+}
+
+/// What GitHub asks for beyond the schema.
+#[test]
+fn sarif_for_code_scanning() {
+    let root = repository(RICH);
+    let log = sarif(root.path());
+    let run = &log["runs"][0];
+    let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
+    assert_eq!(rules.len(), ckpt_lint::rules::all().count());
+    for rule in rules {
+        for (key, most) in [("shortDescription", 1_024), ("fullDescription", 1_024)] {
+            let text = rule[key]["text"].as_str().unwrap();
+            assert!(!text.is_empty() && text.chars().count() <= most, "{rule}");
+        }
+        assert!(rule["help"]["markdown"].as_str().unwrap().starts_with("# "), "{rule}");
+        assert!(rule["helpUri"].as_str().unwrap().starts_with("https://"), "{rule}");
+        assert!(rule["name"].as_str().unwrap().len() <= 255 && rule["defaultConfiguration"]["level"].is_string());
+        assert!(rule["properties"]["tags"].as_array().unwrap().len() <= 10);
+    }
+    let mut prints = std::collections::BTreeSet::new();
+    let results = run["results"].as_array().unwrap();
+    assert_eq!(results.len(), 4);
+    for result in results {
+        let index = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();
+        assert_eq!(rules[index]["id"], result["ruleId"]);
+        let place = &result["locations"][0]["physicalLocation"];
+        assert!(root.path().join(place["artifactLocation"]["uri"].as_str().unwrap()).is_file(), "{place}");
+        for side in ["startLine", "startColumn", "endLine", "endColumn"] {
+            assert!(place["region"][side].as_u64().unwrap() >= 1, "{place}");
+        }
+        assert!(prints.insert(result["partialFingerprints"]["primaryLocationLineHash"].to_string()), "{result}");
+    }
+    // One rule in the snapshot is enough.
+    let mut shown = log.clone();
+    shown["runs"][0]["tool"]["driver"]["rules"].as_array_mut().unwrap().truncate(1);
+    shown["runs"][0]["tool"]["driver"]["semanticVersion"] = "VERSION".into();
+    snapshot("sarif", &serde_json::to_string_pretty(&shown).unwrap());
+}
+
+#[test]
+fn sarif_fingerprints_survive_moved_lines() {
+    let prints = |root: &Path| -> Vec<Value> {
+        let log = sarif(root);
+        let results = log["runs"][0]["results"].as_array().unwrap();
+        results.iter().map(|r| r["partialFingerprints"].clone()).collect()
+    };
+    let root = repository(RICH);
+    let before = prints(root.path());
+    let config = root.path().join("models/case/config.json");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, text.replacen('{', "{\n\n  \"a_new_line\": 1,\n", 1)).unwrap();
+    assert_eq!(before, prints(root.path()));
+    // An entry that goes from a list moves those after it.
+    let mut value: Value = serde_json::from_str(&text).unwrap();
+    let ignore = value.pointer_mut("/quantization_config/ignore").unwrap().as_array_mut().unwrap();
+    ignore.rotate_left(1);
+    fs::write(&config, value.to_string()).unwrap();
+    let sorted = |mut v: Vec<Value>| {
+        v.sort_by_key(Value::to_string);
+        v
+    };
+    assert_eq!(sorted(before), sorted(prints(root.path())));
+}
+
+#[test]
+fn sarif_has_no_links_of_a_strangers() {
+    let root = evil();
+    let log = sarif(root.path());
+    let results = log["runs"][0]["results"].as_array().unwrap();
+    assert!(results.len() > 1);
+    for result in results {
+        let text = result["message"]["text"].as_str().unwrap();
+        assert!(!text.replace("\\](", "").contains("](") && !text.replace("{{0}}", "").contains("{0}"), "{text}");
+        let uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].as_str().unwrap();
+        assert!(uri.starts_with("models/x%2Cy%3A%3Az%7C%60%3Cb%3E%26%0A%3A%3Awarning%3A%3Aw/"), "{uri}");
+    }
 }

@@ -1,7 +1,7 @@
 //! Workflow commands of GitHub Actions: findings become annotations of files.
 
 use super::text::Look;
-use super::words::{by_level, plain, tally};
+use super::words::{plain, tally};
 use super::{Report, anchor};
 use crate::finding::Level;
 use crate::finding::words::count;
@@ -20,7 +20,7 @@ pub fn render(report: &Report, look: Look, out: &mut dyn Write) -> io::Result<()
     }
     let mut room = [SHOWN.saturating_sub(report.errors.len()), SHOWN, SHOWN];
     let mut left = [report.errors.len().saturating_sub(SHOWN), 0, 0];
-    for (section, _, shown) in by_level(report) {
+    for (section, shown, _) in anchor::findings(report) {
         let (at, command) = match shown.finding.level {
             Level::Error => (0, "error"),
             Level::Warning => (1, "warning"),

@@ -1,6 +1,6 @@
 //! SARIF 2.1.0, as much of it as code scanning reads.
 
-use super::words::{by_level, level, plain};
+use super::words::{level, plain};
 use super::{Report, Section, Shown, anchor};
 use crate::finding::words::count;
 use crate::finding::{Level, Place};
@@ -99,13 +99,9 @@ struct Region {
 /// When writing fails.
 pub fn render(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let index: HashMap<&str, usize> = report.rules.iter().enumerate().map(|(i, r)| (r.name, i)).collect();
-    let prints: HashMap<*const Section, Vec<String>> =
-        report.checkpoints.iter().map(|s| (std::ptr::from_ref(s), anchor::fingerprints(s))).collect();
-    let all = by_level(report);
-    let results = all.iter().take(RESULTS).map(|(section, i, shown)| {
-        let print = prints.get(&std::ptr::from_ref(*section)).and_then(|p| p.get(*i));
-        outcome(section, shown, print, &index, &report.target.vllm)
-    });
+    let all = anchor::findings(report);
+    let results =
+        all.iter().take(RESULTS).map(|(s, shown, print)| outcome(s, shown, print, &index, &report.target.vllm));
     let mut notes: Vec<Value> =
         report.errors.iter().map(|e| json!({"level": "error", "message": {"text": literal(&e.message)}})).collect();
     if all.len() > RESULTS {
@@ -140,7 +136,7 @@ pub fn render(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 fn outcome<'a>(
     section: &Section,
     shown: &'a Shown,
-    print: Option<&String>,
+    print: &str,
     index: &HashMap<&str, usize>,
     vllm: &str,
 ) -> Outcome<'a> {
@@ -226,15 +222,17 @@ fn pascal(name: &str) -> String {
 /// A text without links and placeholders: in SARIF, `[text](address)` is one and `{0}` the other.
 fn literal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for (i, c) in text.char_indices() {
-        let rest = &text[i..];
-        match c {
-            ']' if rest.starts_with("](") => out.push_str("\\]"),
-            '{' if rest[1..].trim_start_matches(|c: char| c.is_ascii_digit()).starts_with('}') => out.push_str("{{"),
-            c => out.push(c),
+    for (i, part) in text.split('{').enumerate() {
+        let digits = part.len() - part.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        match part.split_at(digits) {
+            (number, rest) if i > 0 && digits > 0 && rest.starts_with('}') => {
+                out.push_str(&format!("{{{{{number}}}{rest}"));
+            }
+            _ if i > 0 => out.push_str(&format!("{{{part}")),
+            _ => out.push_str(part),
         }
     }
-    out
+    out.replace("](", "\\](")
 }
 
 /// A path as part of an address (RFC 3986).
@@ -258,6 +256,6 @@ mod tests {
         assert_eq!(pascal("quant-unlisted-linear"), "QuantUnlistedLinear");
         assert_eq!(sentence("a key occurs twice"), "A key occurs twice.");
         assert_eq!(uri("a b/ü:c\n?.json"), "a%20b/%C3%BC%3Ac%0A%3F.json");
-        assert_eq!(literal("[64, 128] {'x'} {0} [l](u) {"), "[64, 128] {'x'} {{0} [l\\](u) {");
+        assert_eq!(literal("[64, 128] {'x'} {0} [l](u) {"), "[64, 128] {'x'} {{0}} [l\\](u) {");
     }
 }

@@ -1,6 +1,6 @@
 //! Words that several formats need. What comes from a checkpoint is cleaned here, and escaped by the format.
 
-use super::{Class, Report, Section, Shown, Stage};
+use super::{Class, Report, Shown, Stage};
 use crate::finding::Level;
 use crate::finding::words::{count, thousands, verb};
 use crate::locate::clean;
@@ -66,14 +66,6 @@ pub(super) fn level(level: Level) -> &'static str {
         Level::Warning => "warning",
         Level::Note => "note",
     }
-}
-
-/// All findings of all checkpoints, errors first: where there is room for some, it is for these.
-pub(super) fn by_level(report: &Report) -> Vec<(&Section, usize, &Shown)> {
-    let all = report.checkpoints.iter().flat_map(|s| s.findings.iter().enumerate().map(move |(i, f)| (s, i, f)));
-    let mut all: Vec<_> = all.collect();
-    all.sort_by_key(|f| std::cmp::Reverse(f.2.finding.level));
-    all
 }
 
 /// A text of many lines, each cleaned, cut where it gets long.

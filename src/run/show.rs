@@ -6,7 +6,7 @@ use crate::cli::{Check, Color, Kind, Output};
 use crate::finding::{Finding, Level};
 use crate::locate::{Locator, clean};
 use crate::report::{
-    self, Class, FileState, Read, Report, Section, Shown, Stage, Verdict, github, json, markdown, text,
+    self, Class, FileState, Read, Report, Section, Shown, Stage, Verdict, github, json, markdown, sarif, text,
 };
 use crate::rules;
 use crate::vllm::trace::{self, Kind as Event};
@@ -158,6 +158,7 @@ fn one(report: &Report, kind: Kind, look: text::Look, color: Color, out: &mut dy
         Kind::Json => json::render(report, out),
         Kind::Github => github::render(report, look, out),
         Kind::Markdown => markdown::render(report, look, out),
+        Kind::Sarif => sarif::render(report, out),
     }
 }
 
