@@ -69,7 +69,7 @@ pub struct Check {
     /// As given to vLLM: towers are not built
     #[arg(long, help_heading = "Target")]
     pub language_model_only: bool,
-    /// `text`, `json`, `github`, `markdown`, `sarif`; `json=FILE` writes a file; may be repeated
+    /// `text`, `json`, `github`, `markdown`, `sarif`, `gitlab`, `junit`; `json=FILE` writes a file; may be repeated
     #[arg(long, value_name = "FORMAT[=FILE]", value_parser = Output::parse, help_heading = "Output")]
     pub format: Vec<Output>,
     /// What paths count from in formats for other programs [default: the current folder]
@@ -99,6 +99,10 @@ pub enum Kind {
     Markdown,
     /// For code scanning.
     Sarif,
+    /// Code Quality of GitLab.
+    Gitlab,
+    /// For what shows test results.
+    Junit,
 }
 
 /// Formats of the list of rules.

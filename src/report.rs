@@ -2,7 +2,9 @@
 
 mod anchor;
 pub mod github;
+pub mod gitlab;
 pub mod json;
+pub mod junit;
 pub mod markdown;
 pub mod sarif;
 pub mod text;

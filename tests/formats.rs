@@ -218,10 +218,13 @@ fn sarif_for_code_scanning() {
         }
         assert!(prints.insert(result["partialFingerprints"]["primaryLocationLineHash"].to_string()), "{result}");
     }
-    // One rule in the snapshot is enough.
+    // One rule in the snapshot is enough, and a new one should not change it.
     let mut shown = log.clone();
     shown["runs"][0]["tool"]["driver"]["rules"].as_array_mut().unwrap().truncate(1);
     shown["runs"][0]["tool"]["driver"]["semanticVersion"] = "VERSION".into();
+    for result in shown["runs"][0]["results"].as_array_mut().unwrap() {
+        result["ruleIndex"] = "INDEX".into();
+    }
     snapshot("sarif", &serde_json::to_string_pretty(&shown).unwrap());
 }
 
@@ -261,5 +264,69 @@ fn sarif_has_no_links_of_a_strangers() {
         assert!(!text.replace("\\](", "").contains("](") && !text.replace("{{0}}", "").contains("{0}"), "{text}");
         let uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].as_str().unwrap();
         assert!(uri.starts_with("models/x%2Cy%3A%3Az%7C%60%3Cb%3E%26%0A%3A%3Awarning%3A%3Aw/"), "{uri}");
+    }
+}
+
+#[test]
+fn gitlab() {
+    let root = repository(RICH);
+    snapshot("gitlab", &program(root.path(), &["models", "--format", "gitlab"]));
+    for root in [root, evil()] {
+        let text = program(root.path(), &["models", "--format", "gitlab"]);
+        let issues: Vec<Value> = serde_json::from_str(&text).unwrap();
+        assert!(issues.len() > 1);
+        let mut prints = std::collections::BTreeSet::new();
+        for issue in &issues {
+            assert!(!issue["description"].as_str().unwrap().is_empty() && issue["check_name"].is_string(), "{issue}");
+            assert!(prints.insert(issue["fingerprint"].as_str().unwrap()), "{issue}");
+            assert!(["major", "minor", "info"].contains(&issue["severity"].as_str().unwrap()), "{issue}");
+            let path = issue["location"]["path"].as_str().unwrap();
+            assert!(!path.starts_with('/') && root.path().join(path).is_file(), "{issue}");
+            assert!(issue["location"]["lines"]["begin"].as_u64().unwrap() >= 1, "{issue}");
+        }
+    }
+}
+
+#[test]
+fn junit() {
+    let root = repository(RICH);
+    snapshot("junit", &program(root.path(), &["models", "--format", "junit"]));
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    for (root, path) in [(root.path(), "models"), (evil().path(), "models"), (examples.as_path(), ".")] {
+        let text = program(root, &[path, "--format", "junit"]);
+        let xml = roxmltree::Document::parse(&text).unwrap();
+        let of = |node: roxmltree::Node, name: &str| node.descendants().filter(|n| n.has_tag_name(name)).count();
+        let suites = xml.root_element();
+        let said = |node: roxmltree::Node, name: &str| node.attribute(name).unwrap().parse::<usize>().unwrap();
+        assert!(of(suites, "testcase") > 1);
+        for node in xml.descendants().filter(|n| n.has_tag_name("testsuite") || n.has_tag_name("testsuites")) {
+            assert_eq!(said(node, "tests"), of(node, "testcase"), "{text}");
+            assert_eq!(said(node, "failures"), of(node, "failure"), "{text}");
+            assert_eq!(said(node, "errors"), 0, "{text}");
+        }
+        let known = ["testsuites", "testsuite", "testcase", "failure", "skipped"];
+        for node in xml.descendants().filter(roxmltree::Node::is_element) {
+            assert!(known.contains(&node.tag_name().name()), "{node:?}");
+        }
+        let mut names = std::collections::BTreeSet::new();
+        for test in xml.descendants().filter(|n| n.has_tag_name("testcase")) {
+            assert!(names.insert((test.attribute("classname"), test.attribute("name"))), "{test:?}");
+        }
+    }
+}
+
+#[test]
+fn all_formats_in_one_run() {
+    let root = repository(RICH);
+    let kinds = ["json", "github", "markdown", "sarif", "gitlab", "junit"];
+    let files: Vec<String> = kinds.iter().map(|k| format!("{k}=out.{k}")).collect();
+    let mut args = vec!["models", "--format", "text"];
+    for file in &files {
+        args.extend(["--format", file]);
+    }
+    assert!(program(root.path(), &args).contains("would refuse"));
+    for kind in kinds {
+        let alone = program(root.path(), &["models", "--format", kind]);
+        assert_eq!(fs::read_to_string(root.path().join(format!("out.{kind}"))).unwrap(), alone, "{kind}");
     }
 }

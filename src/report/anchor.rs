@@ -55,7 +55,7 @@ fn is_inside(file: &str) -> bool {
 /// A name for each finding of a section, the same for as long as the cause is: it says the rule and the place by key or
 /// tensor, never by line, and counts no entries of lists, since these move. Findings that share a place add what they
 /// are about.
-fn fingerprints(section: &Section) -> Vec<String> {
+pub(super) fn fingerprints(section: &Section) -> Vec<String> {
     let places: Vec<String> = section.findings.iter().map(|s| identity(section, s)).collect();
     let mut times: HashMap<&str, usize> = HashMap::new();
     for place in &places {

@@ -6,7 +6,8 @@ use crate::cli::{Check, Color, Kind, Output};
 use crate::finding::{Finding, Level};
 use crate::locate::{Locator, clean};
 use crate::report::{
-    self, Class, FileState, Read, Report, Section, Shown, Stage, Verdict, github, json, markdown, sarif, text,
+    self, Class, FileState, Read, Report, Section, Shown, Stage, Verdict, github, gitlab, json, junit, markdown, sarif,
+    text,
 };
 use crate::rules;
 use crate::vllm::trace::{self, Kind as Event};
@@ -159,6 +160,8 @@ fn one(report: &Report, kind: Kind, look: text::Look, color: Color, out: &mut dy
         Kind::Github => github::render(report, look, out),
         Kind::Markdown => markdown::render(report, look, out),
         Kind::Sarif => sarif::render(report, out),
+        Kind::Gitlab => gitlab::render(report, out),
+        Kind::Junit => junit::render(report, out),
     }
 }
 
