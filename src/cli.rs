@@ -36,7 +36,7 @@ pub enum Command {
     Rules {
         /// Output format
         #[arg(long, value_enum, default_value = "text")]
-        format: Kind,
+        format: ListKind,
     },
     /// Print the completions of a shell: bash, zsh, fish, powershell, elvish
     Completions {
@@ -86,9 +86,12 @@ pub struct Check {
     /// As given to vLLM: towers are not built
     #[arg(long, help_heading = "Target")]
     pub language_model_only: bool,
-    /// `text`, `json`, or `json=FILE`; may be repeated
+    /// `text`, `json`, `github`, `markdown`, `sarif`, `gitlab`, `junit`; `json=FILE` writes a file; may be repeated
     #[arg(long, value_name = "FORMAT[=FILE]", value_parser = Output::parse, help_heading = "Output")]
     pub format: Vec<Output>,
+    /// What paths count from in formats for other programs [default: the current folder]
+    #[arg(long, value_name = "DIR", env = "GITHUB_WORKSPACE", hide_env_values = true, help_heading = "Output")]
+    pub root: Option<PathBuf>,
     /// Colours (NO_COLOR counts, too)
     #[arg(long, value_enum, default_value = "auto", value_name = "WHEN", help_heading = "Output")]
     pub color: Color,
@@ -107,6 +110,25 @@ pub enum Kind {
     Text,
     /// For programs.
     Json,
+    /// Annotations of GitHub Actions.
+    Github,
+    /// For summaries and discussions.
+    Markdown,
+    /// For code scanning.
+    Sarif,
+    /// Code Quality of GitLab.
+    Gitlab,
+    /// For what shows test results.
+    Junit,
+}
+
+/// Formats of the list of rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ListKind {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
 }
 
 /// A format, and where it goes.
@@ -121,8 +143,11 @@ pub struct Output {
 impl Output {
     fn parse(text: &str) -> Result<Output, String> {
         let (name, file) = text.split_once('=').map_or((text, None), |(n, f)| (n, Some(f)));
-        let kind =
-            Kind::from_str(name, false).map_err(|_| format!("`{name}` is no format; there are `text` and `json`"))?;
+        let kind = Kind::from_str(name, false).map_err(|_| {
+            let all = Kind::value_variants().iter().filter_map(Kind::to_possible_value);
+            let all: Vec<String> = all.map(|v| format!("`{}`", v.get_name())).collect();
+            format!("`{name}` is no format; there are {}", all.join(", "))
+        })?;
         if file == Some("") {
             return Err(format!("`{text}` names no file"));
         }

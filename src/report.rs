@@ -1,10 +1,18 @@
 //! A report as plain data: everything that a renderer needs, and nothing that it would have to decide.
 
+mod anchor;
+pub mod github;
+pub mod gitlab;
 pub mod json;
+pub mod junit;
+pub mod markdown;
+pub mod sarif;
 pub mod text;
+mod words;
 
 use crate::finding::{Finding, Level};
 use crate::locate::Spot;
+use crate::rule::Rule;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Duration;
@@ -16,6 +24,8 @@ pub struct Report {
     pub tool: &'static str,
     /// vLLM versions that there are facts for.
     pub facts: Vec<&'static str>,
+    /// All rules that there are, whether they ran or not.
+    pub rules: Vec<&'static Rule>,
     /// What was asked for.
     pub target: Target,
     /// One section a checkpoint, in the order of the arguments.
@@ -53,6 +63,9 @@ pub struct RunError {
 pub struct Section {
     /// As given or found.
     pub path: String,
+    /// The same from the root that machine formats count from, `/` as separator: empty for the root itself, absolute
+    /// when it lies elsewhere.
+    pub base: String,
     /// What vLLM would do.
     pub verdict: Verdict,
     /// Findings, in order.

@@ -3,7 +3,7 @@
 mod show;
 
 use crate::checkpoint::Checkpoint;
-use crate::cli::{Check, Cli, Command, Kind};
+use crate::cli::{Check, Cli, Command, ListKind};
 use crate::facts;
 use crate::finding::Level;
 use crate::policy::{self, FailOn, Ignores, Policy, Settings, Wishes};
@@ -64,7 +64,7 @@ impl From<Exit> for Done {
 pub fn run(cli: Cli, out: &mut dyn Write, err: &mut dyn Write) -> Result<Done, Failure> {
     match (cli.command, cli.check) {
         (Some(Command::Explain { rule }), _) => explain(&rule, out).map(Done::from),
-        (Some(Command::Rules { format }), _) => show::rules(format == Kind::Json, out).map(Done::from),
+        (Some(Command::Rules { format }), _) => show::rules(format == ListKind::Json, out).map(Done::from),
         (Some(Command::Completions { shell }), _) => {
             out.write_all(&Cli::completions(shell))?;
             Ok(Exit::Clean.into())
@@ -108,7 +108,7 @@ fn lint(args: &Check, out: &mut dyn Write, err: &mut dyn Write) -> Result<Done, 
         Err(e) => errors.push(RunError { path: None, message: e.to_string() }),
         Ok(found) => {
             for folder in &found {
-                match one(folder, &target, &policy, &mut ignores) {
+                match one(folder, args, &target, &policy, &mut ignores) {
                     Ok((section, read)) => {
                         checkpoints.push(section);
                         last = Some(read);
@@ -122,6 +122,7 @@ fn lint(args: &Check, out: &mut dyn Write, err: &mut dyn Write) -> Result<Done, 
     let report = Report {
         tool: env!("CARGO_PKG_VERSION"),
         facts: facts::versions(),
+        rules: rules::all().collect(),
         target: show::target(&target),
         checkpoints,
         errors,
@@ -149,6 +150,7 @@ fn lint(args: &Check, out: &mut dyn Write, err: &mut dyn Write) -> Result<Done, 
 /// One checkpoint, from its folder to its section of the report.
 fn one(
     found: &Found,
+    args: &Check,
     target: &Target,
     policy: &Policy,
     ignores: &mut Ignores,
@@ -158,7 +160,8 @@ fn one(
     let plan = Plan::of(&checkpoint, target);
     let findings = rule::check(policy.rules(), &checkpoint, &plan);
     let (findings, ignored) = ignores.apply(&found.display, policy.apply(findings));
-    Ok((show::section(&checkpoint, &plan, findings, ignored), (checkpoint, plan)))
+    let base = show::base(&found.folder, args.root.as_deref());
+    Ok((show::section(&checkpoint, base, &plan, findings, ignored), (checkpoint, plan)))
 }
 
 /// The settings, and the file that they come from. They belong to where one works, never to the checkpoint: a download

@@ -22,7 +22,7 @@ struct Ran {
 
 fn command(args: &[&str]) -> Command {
     let mut c = Command::new(env!("CARGO_BIN_EXE_ckpt-lint"));
-    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI", "GITHUB_ACTIONS", "COLUMNS"] {
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "CI", "GITHUB_ACTIONS", "GITHUB_WORKSPACE", "COLUMNS"] {
         c.env_remove(name);
     }
     c.current_dir(env!("CARGO_MANIFEST_DIR")).args(args);

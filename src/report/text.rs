@@ -1,7 +1,8 @@
 //! The report for people: miette's frames around our own excerpts, vLLM's words, a help to paste, the verdict last.
 
-use super::{Class, FileState, Report, Section, Shown, Stage, Verdict};
-use crate::finding::words::{count, size, thousands, verb};
+use super::words::{levels, one_line, tally, while_};
+use super::{Class, FileState, Report, Section, Shown, Verdict};
+use crate::finding::words::{count, size, thousands};
 use crate::finding::{Level, VllmMessage};
 use crate::locate::{Spot, clean};
 use miette::{
@@ -63,7 +64,8 @@ pub fn render(report: &Report, look: Look, out: &mut dyn Write) -> io::Result<()
         }
     }
     if report.checkpoints.len() > 1 {
-        writeln!(out, "{}", overall(report))?;
+        let total = count(report.checkpoints.len(), "checkpoint");
+        writeln!(out, "{BOLD}{total}{OFF}: {}", tally(report))?;
     }
     Ok(())
 }
@@ -140,16 +142,6 @@ fn quote(m: &VllmMessage, verdict: &Verdict, vllm: &str, look: Look, out: &mut d
     Ok(())
 }
 
-fn while_(stage: Stage) -> &'static str {
-    match stage {
-        Stage::Config => ", while reading the config,",
-        Stage::Init => ", while building the model,",
-        Stage::Load => ", while loading weights,",
-        Stage::Track => ", when it checks that all weights have come,",
-        Stage::Post => ", after loading,",
-    }
-}
-
 /// `1 error, 1 warning · 49 shards, 1,333 tensors, 7.68 GiB · config, index and all headers read`.
 fn summary(section: &Section, look: Look, report: &Report) -> String {
     let read = &section.read;
@@ -194,16 +186,6 @@ fn summary(section: &Section, look: Look, report: &Report) -> String {
     parts.join(" · ")
 }
 
-fn levels(of: impl Fn(Level) -> usize) -> String {
-    let parts: Vec<String> = [(Level::Error, "error"), (Level::Warning, "warning"), (Level::Note, "note")]
-        .into_iter()
-        .map(|(level, name)| (of(level), name))
-        .filter(|(n, _)| *n > 0)
-        .map(|(n, name)| count(n, name))
-        .collect();
-    if parts.is_empty() { "no findings".to_owned() } else { parts.join(", ") }
-}
-
 /// The verdict in the design's words.
 fn verdict(v: &Verdict, unknown: &[String], vllm: &str) -> String {
     let plain = |s: &str| clean(&one_line(s, VERDICT));
@@ -224,30 +206,6 @@ fn verdict(v: &Verdict, unknown: &[String], vllm: &str) -> String {
             format!("vLLM {vllm} {YELLOW}unknown{OFF}: {}{more}", plain(why))
         }
     }
-}
-
-fn overall(report: &Report) -> String {
-    let n = |class| report.checkpoints.iter().filter(|c| c.verdict.class == class).count();
-    let parts: Vec<String> = [
-        (n(Class::Refuses), "refused"),
-        (n(Class::Damages), "damaged"),
-        (n(Class::Unknown), "unknown"),
-        (n(Class::Loads), verb(n(Class::Loads), "loads", "load")),
-    ]
-    .into_iter()
-    .filter(|p| p.0 > 0)
-    .map(|(n, what)| format!("{} {what}", thousands(n as u64)))
-    .collect();
-    let total = count(report.checkpoints.len(), "checkpoint");
-    format!("{BOLD}{total}{OFF}: {} · {}", parts.join(", "), levels(|l| report.count(l)))
-}
-
-/// The first sentence of a message, cut to a width. (Names have no space after their points.)
-fn one_line(text: &str, max: usize) -> String {
-    let line = text.lines().next().unwrap_or_default();
-    let sentence = line.split_once(". ").map_or(line, |s| s.0);
-    let out: String = sentence.chars().take(max).collect();
-    if out.len() == text.len() { out } else { out.trim_end_matches(['.', ' ', ':']).to_owned() + "…" }
 }
 
 /// Breaks at spaces; what has none stays whole.

@@ -6,12 +6,16 @@ use crate::cli::{Check, Color, Kind, Output};
 use crate::finding::{Finding, Level};
 use crate::locate::{Locator, clean};
 use crate::policy::{Ignored, Settings};
-use crate::report::{self, Class, FileState, Read, Report, Section, Shown, Stage, Verdict, json, text};
+use crate::report::{
+    self, Class, FileState, Read, Report, Section, Shown, Stage, Verdict, github, gitlab, json, junit, markdown, sarif,
+    text,
+};
 use crate::rules;
 use crate::vllm::trace::{self, Kind as Event};
 use crate::vllm::{Plan, Target};
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Component, Path};
 
 /// Columns where there is no terminal to ask.
 const WIDTH: usize = 100;
@@ -27,7 +31,13 @@ pub(super) fn target(t: &Target) -> report::Target {
 }
 
 /// One section of the report. The finding with vLLM's first message leads.
-pub(super) fn section(cp: &Checkpoint, plan: &Plan, mut findings: Vec<Finding>, ignored: Vec<Ignored>) -> Section {
+pub(super) fn section(
+    cp: &Checkpoint,
+    base: String,
+    plan: &Plan,
+    mut findings: Vec<Finding>,
+    ignored: Vec<Ignored>,
+) -> Section {
     let verdict = verdict(plan);
     let is_first = |f: &Finding| {
         f.vllm.as_ref().is_some_and(|v| {
@@ -43,6 +53,7 @@ pub(super) fn section(cp: &Checkpoint, plan: &Plan, mut findings: Vec<Finding>, 
     });
     Section {
         path: cp.path.clone(),
+        base,
         findings: shown.collect(),
         ignored: ignored
             .into_iter()
@@ -57,6 +68,20 @@ pub(super) fn section(cp: &Checkpoint, plan: &Plan, mut findings: Vec<Finding>, 
         read: read(cp, plan),
         verdict,
     }
+}
+
+/// A folder as seen from the root of a repository. Links inside the repository are kept, since their names are the
+/// ones that are checked in.
+pub(super) fn base(folder: &Path, root: Option<&Path>) -> String {
+    let whole = |path: &Path| match std::path::absolute(path) {
+        Ok(absolute) if !absolute.components().any(|c| c == Component::ParentDir) => absolute,
+        _ => path.canonicalize().unwrap_or_else(|_| path.to_path_buf()),
+    };
+    let folder = whole(folder);
+    // A root that is not there, or not above the folder, is no help; the current folder may be.
+    let roots = [root.unwrap_or(Path::new(".")), Path::new(".")];
+    let inside = roots.iter().find_map(|r| folder.strip_prefix(whole(r)).ok());
+    inside.unwrap_or(&folder).display().to_string().replace('\\', "/")
 }
 
 fn verdict(plan: &Plan) -> Verdict {
@@ -145,9 +170,18 @@ pub(super) fn write(report: &Report, args: &Check, out: &mut dyn Write) -> Resul
 }
 
 fn one(report: &Report, kind: Kind, look: text::Look, color: Color, out: &mut dyn Write) -> io::Result<()> {
-    if kind == Kind::Json {
-        return json::render(report, out);
+    match kind {
+        Kind::Text => styled(report, look, color, out),
+        Kind::Json => json::render(report, out),
+        Kind::Github => github::render(report, look, out),
+        Kind::Markdown => markdown::render(report, look, out),
+        Kind::Sarif => sarif::render(report, out),
+        Kind::Gitlab => gitlab::render(report, out),
+        Kind::Junit => junit::render(report, out),
     }
+}
+
+fn styled(report: &Report, look: text::Look, color: Color, out: &mut dyn Write) -> io::Result<()> {
     let choice = match color {
         Color::Always => anstream::ColorChoice::Always,
         Color::Never => anstream::ColorChoice::Never,
