@@ -35,18 +35,21 @@ if [ -n "${INPUT_BIN:-}" ]; then
 elif [ -z "$version" ] && command -v ckpt-lint >/dev/null; then
   bin=ckpt-lint
 else
-  if [ -n "$version" ] && ! [[ $version =~ ^[0-9][0-9A-Za-z.+-]*$ ]]; then
+  # The program of the same release, so that pinning the Action pins all of it.
+  here=${GITHUB_ACTION_PATH:-$(dirname "$0")/..}
+  [ -n "$version" ] || version=$(sed -n '/^version = /{s/^version = "\(.*\)"/\1/p;q;}' "$here/Cargo.toml")
+  if ! [[ $version =~ ^[0-9][0-9A-Za-z.+-]*$ ]]; then
     stop "version: '$version' is no version, as 0.1.0 is"
   fi
   python=python3
   command -v python3 >/dev/null || python=python
-  echo "::group::Install ckpt-lint ${version:-(newest)}"
+  echo "::group::Install ckpt-lint $version"
   # A virtual environment, since the Python of some images refuses packages; a wheel only, since nothing may compile.
   "$python" -m venv "$work/venv" || stop "no Python with venv on this runner: install ckpt-lint before, or give bin"
   scripts=$work/venv/bin
   [ -d "$scripts" ] || scripts=$work/venv/Scripts
   "$scripts/python" -m pip install --disable-pip-version-check --only-binary ckpt-lint \
-    "ckpt-lint${version:+==$version}" || stop "cannot install ckpt-lint ${version}: see the log"
+    "ckpt-lint==$version" || stop "cannot install ckpt-lint $version: see the log"
   echo "::endgroup::"
   bin=$scripts/ckpt-lint
 fi

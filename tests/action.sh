@@ -160,6 +160,7 @@ if [ -n "${WHEEL:-}" ]; then
   says "$work/log" "::group::Install ckpt-lint $version"
   gives verdict=refuses
   play 1 INPUT_BIN=''
+  says "$work/log" "::group::Install ckpt-lint $version"
   gives verdict=refuses
   play 2 INPUT_BIN='' INPUT_VERSION=99.0.0
   says "$work/log" "::error title=ckpt-lint::cannot install ckpt-lint 99.0.0"
