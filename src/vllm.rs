@@ -236,6 +236,11 @@ impl Plan {
             let mut e = Event::new(Stage::Load, Effect::Keeps, Kind::WeightsAbsent);
             e.detail = selection.names.len().to_string();
             self.trace.events.push(e);
+            if selection.names.is_empty() {
+                let mut e = Event::new(Stage::Load, Effect::Keeps, Kind::Unknown);
+                e.detail = "the weights are not here, and no index names their tensors".into();
+                self.trace.events.push(e);
+            }
         }
         tie::check_skipped(&tree, &skipped, &mut self.trace);
         if placed > 0

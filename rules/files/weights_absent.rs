@@ -24,7 +24,11 @@ fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     if pointers > 0 {
         return draft
             .help("fetch the weights with `git lfs pull`, or pass `--require-weights` to make this an error")
-            .say(format!("{} are Git LFS pointers, so only names were checked", words::count(pointers, "shard")));
+            .say(format!(
+                "{} {}, so only names were checked",
+                words::count(pointers, "shard"),
+                words::verb(pointers, "is a Git LFS pointer", "are Git LFS pointers")
+            ));
     }
     let names: usize = first.detail.parse().unwrap_or(0);
     draft
