@@ -2,6 +2,7 @@
 
 use crate::finding::Level;
 use crate::policy::FailOn;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::ffi::OsString;
@@ -90,7 +91,8 @@ pub struct Check {
     #[arg(long, value_name = "FORMAT[=FILE]", value_parser = Output::parse, help_heading = "Output")]
     pub format: Vec<Output>,
     /// What paths count from in formats for other programs [default: the current folder]
-    #[arg(long, value_name = "DIR", env = "GITHUB_WORKSPACE", hide_env_values = true, help_heading = "Output")]
+    #[arg(long, value_name = "DIR", env = "GITHUB_WORKSPACE", hide_env_values = true, help_heading = "Output",
+          value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub root: Option<PathBuf>,
     /// Colours (NO_COLOR counts, too)
     #[arg(long, value_enum, default_value = "auto", value_name = "WHEN", help_heading = "Output")]

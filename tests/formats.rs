@@ -174,6 +174,11 @@ fn markdown_has_nothing_of_a_strangers() {
 fn sarif(root: &Path) -> Value {
     let text = program(root, &["models", "--format", "sarif"]);
     let log: Value = serde_json::from_str(&text).unwrap();
+    valid_sarif(&log);
+    log
+}
+
+fn valid_sarif(log: &Value) {
     let schema = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/sarif-2.1.0.schema.json")).unwrap();
     let mut schema: Value = serde_json::from_slice(&schema).unwrap();
     // As published, and its pattern for languages is no regular expression. We write none.
@@ -182,9 +187,8 @@ fn sarif(root: &Path) -> Value {
         assert!(language.as_object_mut().unwrap().remove("pattern").is_some());
     }
     let validator = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
-    let errors: Vec<String> = validator.iter_errors(&log).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    let errors: Vec<String> = validator.iter_errors(log).map(|e| format!("{}: {e}", e.instance_path())).collect();
     assert!(errors.is_empty(), "{}", errors.join("\n"));
-    log
 }
 
 /// What GitHub asks for beyond the schema.
@@ -329,4 +333,42 @@ fn all_formats_in_one_run() {
         let alone = program(root.path(), &["models", "--format", kind]);
         assert_eq!(fs::read_to_string(root.path().join(format!("out.{kind}"))).unwrap(), alone, "{kind}");
     }
+}
+
+/// A run that could not look at its checkpoint must not read as one that found nothing.
+#[test]
+fn errors_of_the_run_are_in_every_format() {
+    let root = tempfile::tempdir().unwrap();
+    let ran = |kind: &str| {
+        let mut c = Command::new(env!("CARGO_BIN_EXE_ckpt-lint"));
+        c.env_remove("GITHUB_WORKSPACE").current_dir(root.path()).args(["no|`where`", "--format", kind]);
+        let o = c.output().unwrap();
+        assert_eq!(o.status.code(), Some(2), "{kind}");
+        String::from_utf8(o.stdout).unwrap()
+    };
+    assert!(ran("github").starts_with("::error title=ckpt-lint::"));
+    assert!(ran("markdown").contains("**not looked at:** ``"));
+    let log: Value = serde_json::from_str(&ran("sarif")).unwrap();
+    valid_sarif(&log);
+    assert_eq!(log["runs"][0]["invocations"][0]["executionSuccessful"], false);
+    assert_eq!(ran("gitlab"), "[]\n");
+    let text = ran("junit");
+    let xml = roxmltree::Document::parse(&text).unwrap();
+    assert_eq!(xml.root_element().attribute("errors"), Some("1"));
+    assert!(xml.descendants().any(|n| n.has_tag_name("error")));
+}
+
+/// A checkpoint elsewhere has no relative path. An empty variable is as good as none.
+#[test]
+fn checkpoints_outside_of_the_root() {
+    let (root, there) = (tempfile::tempdir().unwrap(), repository(RICH));
+    let folder = there.path().join("models/case").display().to_string();
+    let mut c = Command::new(env!("CARGO_BIN_EXE_ckpt-lint"));
+    c.env("GITHUB_WORKSPACE", "").current_dir(root.path()).args([&folder, "--format", "sarif"]);
+    let o = c.output().unwrap();
+    let log: Value = serde_json::from_slice(&o.stdout).unwrap_or_else(|_| panic!("{o:?}"));
+    valid_sarif(&log);
+    let place = &log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"];
+    assert_eq!(place["uri"], format!("file://{folder}/config.json"));
+    assert!(place.get("uriBaseId").is_none());
 }

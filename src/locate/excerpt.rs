@@ -70,8 +70,22 @@ fn window(line: &str, mark: Range<usize>) -> (String, Range<usize>) {
 
 /// A text from a checkpoint, one character for one character, without anything that could move a cursor, hide text or
 /// turn its direction around. Names of files and tensors need it before a terminal sees them.
+///
+/// Nor may a name give orders to a CI runner: those take `::` at the start of a line, and `##[` anywhere.
 pub fn clean(text: &str) -> String {
-    text.chars().map(harmless).collect()
+    let mut before = ' ';
+    let mut chars = text.chars().map(harmless).peekable();
+    let mut out = String::with_capacity(text.len());
+    while let Some(c) = chars.next() {
+        let ahead = chars.peek().copied();
+        out.push(match c {
+            ':' if ahead == Some(':') && before.is_whitespace() => '\u{fe55}',
+            '[' if out.ends_with("##") => '\u{ff3b}',
+            c => c,
+        });
+        before = c;
+    }
+    out
 }
 
 fn harmless(c: char) -> char {

@@ -127,3 +127,13 @@ fn torn_texts_do_no_harm() {
     }
     Text::new(&"[".repeat(10_000));
 }
+
+#[test]
+fn names_give_no_orders_to_a_runner() {
+    assert_eq!(super::clean("::stop-commands::x"), "\u{fe55}:stop-commands::x");
+    assert_eq!(super::clean("  ::error::x"), "  \u{fe55}:error::x");
+    assert_eq!(super::clean("a ##[group]"), "a ##\u{ff3b}group]");
+    for fine in ["torch::Tensor", "re:.*[a-z]", "# [x]", "a: :b"] {
+        assert_eq!(super::clean(fine), fine);
+    }
+}

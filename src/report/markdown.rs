@@ -13,6 +13,8 @@ use std::io::{self, Write};
 
 /// Bytes after which findings are only counted: GitHub drops a summary of more than 1 MiB whole.
 const ROOM: usize = 900 << 10;
+/// Bytes of what is to be pasted: whole, unless it would fill the summary alone.
+const HELP: usize = 64 << 10;
 /// Characters of the message in the verdict.
 const VERDICT: usize = 160;
 
@@ -103,8 +105,16 @@ fn finding<'s>(shown: &'s Shown, section: &Section, vllm: &str, quoted: &mut Vec
         let (first, rest) = help.split_once('\n').unwrap_or((help, ""));
         out.push_str(&format!("**help:** {}\n\n", prose(first)));
         if !rest.is_empty() {
-            // To paste, so it is not cut.
-            out.push_str(&fenced(&rest.lines().map(clean).collect::<Vec<_>>().join("\n")));
+            let mut text = String::new();
+            for line in rest.lines() {
+                if text.len() + line.len() > HELP {
+                    text.push_str("… (all of it is in the other formats)");
+                    break;
+                }
+                text.push_str(&clean(line));
+                text.push('\n');
+            }
+            out.push_str(&fenced(text.trim_end()));
         }
     }
 }

@@ -79,7 +79,8 @@ pub(super) fn base(folder: &Path, root: Option<&Path>) -> String {
     };
     let folder = whole(folder);
     // A root that is not there, or not above the folder, is no help; the current folder may be.
-    let roots = [root.unwrap_or(Path::new(".")), Path::new(".")];
+    let here = Path::new(".");
+    let roots = [root.filter(|r| !r.as_os_str().is_empty()).unwrap_or(here), here];
     let inside = roots.iter().find_map(|r| folder.strip_prefix(whole(r)).ok());
     inside.unwrap_or(&folder).display().to_string().replace('\\', "/")
 }
