@@ -149,3 +149,16 @@ pub struct Finding {
     /// The same as data.
     pub fix: Option<Fix>,
 }
+
+/// A finding that the settings ignore.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Ignored {
+    /// Rule.
+    pub rule: String,
+    /// What the finding said.
+    pub message: String,
+    /// How many things it was about.
+    pub subjects: usize,
+    /// Why it is ignored.
+    pub reason: String,
+}

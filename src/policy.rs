@@ -2,7 +2,7 @@
 
 mod settings;
 
-pub use settings::{Fail, Ignore, Ignored, Ignores, NAMES, Settings, parse, wanted};
+pub use settings::{Fail, Ignore, Ignores, NAMES, Settings, parse, wanted};
 
 use crate::finding::{Finding, Level};
 use crate::rule::Rule;

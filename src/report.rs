@@ -10,7 +10,7 @@ pub mod sarif;
 pub mod text;
 mod words;
 
-use crate::finding::{Finding, Level};
+use crate::finding::{Finding, Ignored, Level};
 use crate::locate::Spot;
 use crate::rule::Rule;
 use schemars::JsonSchema;
@@ -76,19 +76,6 @@ pub struct Section {
     pub unknown: Vec<String>,
     /// What was read and what was not.
     pub read: Read,
-}
-
-/// A finding that the settings ignore.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Ignored {
-    /// Rule.
-    pub rule: String,
-    /// What the finding said.
-    pub message: String,
-    /// How many things it was about.
-    pub subjects: usize,
-    /// Why it is ignored.
-    pub reason: String,
 }
 
 /// A finding with what it takes to show it.

@@ -93,13 +93,8 @@ fn lint(args: &Check, out: &mut dyn Write, err: &mut dyn Write) -> Result<Done, 
     let policy = Policy::new(rules::all(), &wishes, fail_on.unwrap_or(FailOn::At(Level::Error)))
         .map_err(|e| Failure::Usage(e.to_string()))?;
     let all: Vec<_> = rules::all().collect();
-    for ignore in &settings.ignore {
-        if rules::find(&ignore.rule).is_none() && !rules::families().any(|f| f == ignore.rule) {
-            let e = policy::unknown(&all, &ignore.rule);
-            return Err(Failure::Usage(format!("{}: {e}", from.unwrap_or_default())));
-        }
-    }
-    let mut ignores = Ignores::new(&settings.ignore);
+    let in_file = |e| Failure::Usage(format!("{}: {e}", from.as_deref().unwrap_or_default()));
+    let mut ignores = Ignores::new(&all, &settings.ignore).map_err(in_file)?;
 
     let mut checkpoints = Vec::new();
     let mut errors = Vec::new();

@@ -1,7 +1,8 @@
 //! `ckpt-lint.toml`: what a repository asks for, and what it ignores for a reason.
 
-use super::nearest_name;
-use crate::finding::{Finding, Level};
+use super::{UnknownRule, matches, nearest_name, unknown};
+use crate::finding::{Finding, Ignored, Level};
+use crate::rule::Rule;
 use glob::Pattern;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -120,30 +121,28 @@ pub struct Ignores {
 #[derive(Debug)]
 struct Row {
     ignore: Ignore,
+    /// Names of the rules that it means.
+    rules: Vec<&'static str>,
     path: Option<Pattern>,
     tensor: Option<Pattern>,
     used: bool,
 }
 
-/// A finding that was taken out of a report.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ignored {
-    /// Rule.
-    pub rule: String,
-    /// What the finding said.
-    pub message: String,
-    /// How many things it was about.
-    pub subjects: usize,
-    /// Why it is ignored.
-    pub reason: String,
-}
-
 impl Ignores {
     /// From settings that [`parse`] took.
-    pub fn new(ignores: &[Ignore]) -> Ignores {
+    ///
+    /// # Errors
+    /// On a name that is neither a rule, nor a rule's earlier name, nor a family.
+    pub fn new(all: &[&'static Rule], ignores: &[Ignore]) -> Result<Ignores, UnknownRule> {
         let glob = |g: &Option<String>| g.as_ref().and_then(|g| Pattern::new(g).ok());
-        let row = |i: &Ignore| Row { path: glob(&i.path), tensor: glob(&i.tensor), ignore: i.clone(), used: false };
-        Ignores { rows: ignores.iter().map(row).collect() }
+        let row = |i: &Ignore| {
+            let rules: Vec<_> = all.iter().filter(|r| matches(r, &i.rule)).map(|r| r.name).collect();
+            if rules.is_empty() {
+                return Err(unknown(all, &i.rule));
+            }
+            Ok(Row { path: glob(&i.path), tensor: glob(&i.tensor), ignore: i.clone(), rules, used: false })
+        };
+        Ok(Ignores { rows: ignores.iter().map(row).collect::<Result<_, _>>()? })
     }
 
     /// Takes out what is ignored: with a `tensor` glob, only findings all of whose subjects match. What is left says
@@ -152,10 +151,9 @@ impl Ignores {
         let mut out = Vec::new();
         let mut gone = Vec::new();
         for finding in findings {
-            let family = finding.rule.split('-').next();
             let names = &finding.subjects.names;
             let row = self.rows.iter_mut().find(|row| {
-                (row.ignore.rule == finding.rule || Some(row.ignore.rule.as_str()) == family)
+                row.rules.contains(&finding.rule)
                     && row.path.as_ref().is_none_or(|p| p.matches(checkpoint))
                     && row.tensor.as_ref().is_none_or(|t| !names.is_empty() && names.iter().all(|n| t.matches(n)))
             });

@@ -1,7 +1,7 @@
 //! The report as JSON. Version 1: fields may be added, none changes its meaning or goes.
 
-use super::{Class, Ignored, Read, Report, RunError, Section, Shown, Stage, Target};
-use crate::finding::{Fix, Level, Place, Subjects, VllmMessage};
+use super::{Class, Read, Report, RunError, Section, Shown, Stage, Target};
+use crate::finding::{Fix, Ignored, Level, Place, Subjects, VllmMessage};
 use crate::locate::Spot;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -3,9 +3,9 @@
 use super::{Exit, Failure};
 use crate::checkpoint::{Checkpoint, Part, ShardState};
 use crate::cli::{Check, Color, Kind, Output};
-use crate::finding::{Finding, Level};
+use crate::finding::{Finding, Ignored, Level};
 use crate::locate::{Locator, clean};
-use crate::policy::{Ignored, Settings};
+use crate::policy::Settings;
 use crate::report::{
     self, Class, FileState, Read, Report, Section, Shown, Stage, Verdict, github, gitlab, json, junit, markdown, sarif,
     text,
@@ -55,10 +55,7 @@ pub(super) fn section(
         path: cp.path.clone(),
         base,
         findings: shown.collect(),
-        ignored: ignored
-            .into_iter()
-            .map(|Ignored { rule, message, subjects, reason }| report::Ignored { rule, message, subjects, reason })
-            .collect(),
+        ignored,
         unknown: plan
             .trace
             .of(Event::Unknown)

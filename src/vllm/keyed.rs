@@ -46,17 +46,28 @@ fn deepseek(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
         }
         return stacked(s, at, &mapped, *shard, t);
     }
-    if let Some((before, rest)) = name.split_once(".experts.")
-        && let Some(module) = s.tree.find_below(at, &format!("{before}.experts"))
-        && s.tree.modules[module].kind == NodeKind::Experts
-    {
+    if let Some((module, before, rest)) = container(s, at, name) {
         return expert(s, module, name, before, rest, t);
     }
+    if name.ends_with(".bias") && find(s, at, name).is_none() {
+        return s.dropped(at, ".bias", t);
+    }
+    plain(s, at, name, t);
+}
+
+/// `param = params_dict[name]`, as a whole.
+fn plain(s: &mut Stream, at: usize, name: &str, t: &Stored) {
     match find(s, at, name) {
         Some((module, slot)) => s.plain(module, slot, t),
-        None if name.ends_with(".bias") => s.dropped(at, ".bias", t),
         None => missing(s, at, name, t),
     }
+}
+
+/// The experts that a name lies below, and what stands before and after `.experts.` in it.
+fn container<'n>(s: &Stream, at: usize, name: &'n str) -> Option<(usize, &'n str, &'n str)> {
+    let (before, rest) = name.split_once(".experts.")?;
+    let module = s.tree.find_below(at, &format!("{before}.experts"))?;
+    (s.tree.modules[module].kind == NodeKind::Experts).then_some((module, before, rest))
 }
 
 /// `param = params_dict[name]`, into a shard of a fused linear or into the whole of a parameter.
@@ -80,10 +91,7 @@ fn expert(s: &mut Stream, module: usize, name: &str, before: &str, rest: &str, t
         Some((index, part, format!("{prefix}{suffix}")))
     });
     match row {
-        None => {
-            let raised = Raised { error_type: "KeyError".into(), text: format!("'{name}'") };
-            experts::missing(s, module, rest, raised, rest, t);
-        }
+        None => experts::missing(s, module, rest, no_key(name), rest, t),
         Some((_, _, param)) if !has(s, module, &param) => {
             experts::missing(s, module, &param, no_expert_key(before, &param), rest, t);
         }
@@ -95,8 +103,12 @@ fn has(s: &Stream, module: usize, param: &str) -> bool {
     s.tree.modules[module].slots.iter().any(|x| x.name == param)
 }
 
+fn no_key(name: &str) -> Raised {
+    Raised { error_type: "KeyError".into(), text: format!("'{name}'") }
+}
+
 fn no_expert_key(before: &str, param: &str) -> Raised {
-    Raised { error_type: "KeyError".into(), text: format!("'{before}.experts.routed_experts.{param}'") }
+    no_key(&format!("{before}.experts.routed_experts.{param}"))
 }
 
 fn find(s: &Stream, at: usize, name: &str) -> Option<(usize, usize)> {
@@ -108,7 +120,7 @@ fn find(s: &Stream, at: usize, name: &str) -> Option<(usize, usize)> {
 }
 
 fn missing(s: &mut Stream, at: usize, name: &str, t: &Stored) {
-    let raised = Raised { error_type: "KeyError".into(), text: format!("'{name}'") };
+    let raised = no_key(name);
     let (path, leaf) = name.rsplit_once('.').unwrap_or(("", name));
     match s.tree.find_below(at, path) {
         Some(module) if s.tree.modules[module].kind.is_linear() || words::is_quant_parameter(leaf) => {

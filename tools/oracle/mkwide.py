@@ -128,25 +128,15 @@ def ignoring(w, d):
     return d
 
 
-def fp8(w, dynamic=True):
+def eight(w, dtype, fmt, kind):
+    """8 bits a weight by channel, 8 bits an activation by token."""
     d = w.d.copy()
     for m in w.linears:
         t = d.get(m + ".weight")
-        t["dtype"] = "F8_E4M3"
+        t["dtype"] = dtype
         d.add(m + ".weight_scale", "BF16", [t["shape"][0], 1])
-    d.config["quantization_config"] = ct("float-quantized", dict(num_bits=8, type="float", symmetric=True, strategy="channel", dynamic=False),
-                                         dict(num_bits=8, type="float", symmetric=True, strategy="token", dynamic=True))
-    return ignoring(w, d)
-
-
-def int8(w):
-    d = w.d.copy()
-    for m in w.linears:
-        t = d.get(m + ".weight")
-        t["dtype"] = "I8"
-        d.add(m + ".weight_scale", "BF16", [t["shape"][0], 1])
-    d.config["quantization_config"] = ct("int-quantized", dict(num_bits=8, type="int", symmetric=True, strategy="channel", dynamic=False),
-                                         dict(num_bits=8, type="int", symmetric=True, strategy="token", dynamic=True))
+    d.config["quantization_config"] = ct(fmt, dict(num_bits=8, type=kind, symmetric=True, strategy="channel", dynamic=False),
+                                         dict(num_bits=8, type=kind, symmetric=True, strategy="token", dynamic=True))
     return ignoring(w, d)
 
 
@@ -462,7 +452,8 @@ def main():
     for short, arch in ARCHS.items():
         w = Wide(short, Draft(f"{short}-wide-bf16"))
         u = Wide(short, unfused(Draft(f"{short}-wide-bf16")))
-        forms = {"w4": lambda: w4(u), "fp8": lambda: fp8(u), "int8": lambda: int8(u)}
+        forms = {"w4": lambda: w4(u), "fp8": lambda: eight(u, "F8_E4M3", "float-quantized", "float"),
+                 "int8": lambda: eight(u, "I8", "int-quantized", "int")}
         if short == "gptoss":
             forms = {}
         made_forms = {}

@@ -17,9 +17,9 @@ pub(super) fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &St
         return streamed(s, module, slot, expert, t);
     }
     let expert = [".w13_weight", ".w2_weight", ".w13_bias", ".w2_bias"].into_iter().find(|p| name.contains(p));
-    if expert.is_some() {
+    if let Some(part) = expert {
         let Some((module, slot)) = bank(s, at, name) else { return missing(s, at, name, t) };
-        let result = experts(s, module, slot, expert.unwrap_or_default(), t);
+        let result = experts(s, module, slot, part, t);
         return s.finish(module, slot, result, t, true);
     }
     if name.contains("sinks") {

@@ -5,7 +5,7 @@ use super::super::place;
 use super::super::stream::{Stored, Stream};
 use super::super::trace::Raised;
 use super::super::tree::Keyed;
-use super::{expert, find, has, missing, no_expert_key, stacked};
+use super::{container, expert, has, no_expert_key, no_key, plain, stacked};
 use crate::facts::NodeKind;
 
 /// `Llama4ForCausalLM.permute_qk_weight_for_rotary`: rows are grouped by head and half, so they must divide. None when
@@ -72,16 +72,10 @@ pub(super) fn model(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &S
             return stacked(s, at, &mapped, *shard, t);
         }
     }
-    if let Some((before, rest)) = name.split_once(".experts.")
-        && let Some(module) = s.tree.find_below(at, &format!("{before}.experts"))
-        && s.tree.modules[module].kind == NodeKind::Experts
-    {
+    if let Some((module, before, rest)) = container(s, at, name) {
         return moe(s, module, name, before, rest, t);
     }
-    match find(s, at, name) {
-        Some((module, slot)) => s.plain(module, slot, t),
-        None => missing(s, at, name, t),
-    }
+    plain(s, at, name, t);
 }
 
 /// `Llama4Model.load_moe_expert_weights`. Once a tensor for all experts has come, those of single experts find no row.
@@ -98,8 +92,7 @@ fn moe(s: &mut Stream, module: usize, name: &str, before: &str, rest: &str, t: &
         // Three dimensions are `[experts, in, out]` and turned; a scale of fewer is taken as it is.
         return experts::bank(s, module, rest, &param, true, t);
     }
-    let raised = Raised { error_type: "KeyError".into(), text: format!("'{name}'") };
-    experts::missing(s, module, rest, raised, rest, t);
+    experts::missing(s, module, rest, no_key(name), rest, t);
 }
 
 /// `Llama4ForConditionalGeneration.load_weights`: the language model as it streams, everything else by key at the end.
@@ -136,10 +129,7 @@ pub(super) fn wrapper(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: 
     let row = tables.stacked.iter().find(|(_, part, _)| renamed.contains(part.as_str()));
     match row {
         Some((param, part, shard)) => stacked(s, at, &renamed.replace(part.as_str(), param), *shard, t),
-        None => match find(s, at, &renamed) {
-            Some((module, slot)) => s.plain(module, slot, t),
-            None => missing(s, at, &renamed, t),
-        },
+        None => plain(s, at, &renamed, t),
     }
     let late = s.trace.events.split_off(mark);
     s.late.extend(late);
