@@ -4,6 +4,7 @@ use crate::checkpoint::Checkpoint;
 use crate::finding::{Fix, Level};
 use crate::rule::{Rule, Sink, words};
 use crate::vllm::Plan;
+use crate::vllm::method::Matching;
 use crate::vllm::trace::{Effect, Event, Kind};
 use rustc_hash::FxHashSet;
 
@@ -47,13 +48,29 @@ fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
         true => "no entry matches".to_owned(),
         false => format!("there is no `{key}`, and {reaches}"),
     };
-    sink.cause(&plain)
+    let object = |keys: Vec<String>, value: &str| {
+        let lines: Vec<String> = keys.iter().map(|k| format!("{k:?}: {value}")).collect();
+        (format!("add to {key:?}\n{}", lines.join(",\n")), None)
+    };
+    let (help, fix) = match plan.list.as_ref().map(|l| l.matching) {
+        Some(Matching::Rules) => {
+            object(entries.iter().map(|e| format!("-:^{}$", e.replace('.', "\\."))).collect(), "{}")
+        }
+        Some(Matching::Widths) => object(entries.clone(), "{\"bits\": 16}"),
+        _ => (format!("add to {key:?}\n{}", words::paste(&entries)), Some(())),
+    };
+    let draft = sink.cause(&plain);
+    let draft = if fix.is_some() {
+        draft.fix(Fix::Append { file: file.clone(), pointer: pointer.clone(), entries })
+    } else {
+        draft
+    };
+    draft
         .key(&file, &pointer)
         .label(format!("{missing} `{}`", first.module.as_deref().unwrap_or_default()))
         .subjects(words::names(&plain))
         .evidence(words::tensor_lines(cp, &plain))
-        .help(format!("add to {key:?}\n{}", words::paste(&entries)))
-        .fix(Fix::Append { file, pointer, entries })
+        .help(help)
         .say(format!(
             "{} not on the ignore list, so vLLM {became}",
             words::count(n, "16-bit linear") + words::verb(n, " is", " are")

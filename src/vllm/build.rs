@@ -227,6 +227,7 @@ impl<'a> Builder<'a> {
                 outputs: &outputs,
                 experts,
                 expert_names: [&names[0], &names[1], &names[2]],
+                bias,
                 kv_heads: 0,
             })),
         };

@@ -2,9 +2,13 @@
 //!
 //! Every method answers the same questions, so that the diff of 16-bit tensors against an ignore list is one rule.
 
+pub mod awq;
 pub mod compressed_tensors;
 pub mod fp8;
+pub mod gptq;
+pub mod inc;
 
+mod kfirst;
 mod kv_cache;
 mod params;
 mod py;
@@ -50,6 +54,8 @@ pub struct Layer<'a> {
     pub experts: u64,
     /// Checkpoint names of the expert projections: gate, down, up (experts only).
     pub expert_names: [&'a str; 3],
+    /// Whether the class gives it a bias.
+    pub bias: bool,
     /// Attention: KV heads, for `attn_head` KV-cache strategy.
     pub kv_heads: u64,
 }
@@ -79,6 +85,12 @@ pub enum Load {
     Block {
         /// Rows of a block.
         rows: u64,
+    },
+    /// GPTQ's and AWQ's layout `[input, output]`: cut along both; a stored element holds `per` values of the output
+    /// dimension.
+    Turned {
+        /// Values of the output dimension a stored element.
+        per: u64,
     },
     /// `KVCacheScaleParameter`: any tensor of one element.
     Scalar,
@@ -168,6 +180,10 @@ pub enum Matching {
     Exact,
     /// Somewhere inside.
     Substring,
+    /// Keys of an object: `-:P` with P matched from the start.
+    Rules,
+    /// Keys of an object with a width each: equal, the end of the name, or a pattern that is found.
+    Widths,
     /// Equal, inside, or by shell wildcards.
     Wildcards,
 }

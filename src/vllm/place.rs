@@ -84,6 +84,11 @@ pub fn scalar(shape: &[u64]) -> Result<Placed, Raised> {
     })
 }
 
+/// The dimension of output features.
+fn output_dim(load: Load) -> usize {
+    usize::from(matches!(load, Load::Turned { .. }))
+}
+
 /// Into a linear that is not fused.
 pub fn linear(kind: NodeKind, slot: &Slot, shape: &[u64]) -> Result<Placed, Raised> {
     let one = [1u64];
@@ -100,16 +105,22 @@ pub fn linear(kind: NodeKind, slot: &Slot, shape: &[u64]) -> Result<Placed, Rais
             )))
         }
         NodeKind::Row => match slot.load {
-            Load::Both | Load::PackedInput | Load::Block { .. } | Load::PackedOutput { both: true, .. } => {
-                let (left, placed) = narrow(shape, 1, 0, slot.shape.get(1).copied().unwrap_or(0))?;
+            Load::Both
+            | Load::PackedInput
+            | Load::Block { .. }
+            | Load::PackedOutput { both: true, .. }
+            | Load::Turned { .. } => {
+                let dim = 1 - output_dim(slot.load);
+                let (left, placed) = narrow(shape, dim, 0, slot.shape.get(dim).copied().unwrap_or(0))?;
                 exact(&slot.shape, &left, placed)
             }
             _ => exact(&slot.shape, shape, Placed::Whole),
         },
         _ => match slot.load {
             Load::Whole | Load::PerTensor => exact(&slot.shape, shape, Placed::Whole),
-            _ => {
-                let (left, placed) = narrow(shape, 0, 0, slot.shape.first().copied().unwrap_or(0))?;
+            load => {
+                let dim = output_dim(load);
+                let (left, placed) = narrow(shape, dim, 0, slot.shape.get(dim).copied().unwrap_or(0))?;
                 exact(&slot.shape, &left, placed)
             }
         },
@@ -121,6 +132,7 @@ fn rows(load: Load, size: u64) -> u64 {
     match load {
         Load::PackedOutput { num, den, .. } => size.saturating_mul(u64::from(den)) / u64::from(num.max(1)),
         Load::Block { rows } => size.div_ceil(rows.max(1)),
+        Load::Turned { per } => size / per.max(1),
         _ => size,
     }
 }
@@ -157,17 +169,17 @@ pub fn fused(module: &Module, slot: &mut Slot, shape: &[u64], shards: Option<&Sh
             slot.mark_all();
             Ok(r)
         }
-        _ => {
-            let mut at = 0;
+        load => {
+            let (dim, mut at) = (output_dim(load), 0);
             for p in parts {
                 let n = rows(slot.load, module.parts.get(usize::from(*p)).map_or(0, |x| x.1));
-                let (left, _) = narrow(shape, 0, at, n)?;
+                let (left, _) = narrow(shape, dim, at, n)?;
                 part(module, slot, &left, usize::from(*p))?;
                 slot.mark(usize::from(*p));
                 at = at.saturating_add(n);
             }
-            let have = shape.first().copied().unwrap_or(0);
-            Ok(if at < have { Placed::Cut(0, at, have) } else { Placed::Whole })
+            let have = shape.get(dim).copied().unwrap_or(0);
+            Ok(if at < have { Placed::Cut(dim, at, have) } else { Placed::Whole })
         }
     }
 }
@@ -181,9 +193,10 @@ fn part(module: &Module, slot: &Slot, shape: &[u64], part: usize) -> Result<Plac
             _ => Err(assertion("")),
         },
         load => {
-            let (left, placed) = narrow(shape, 0, 0, rows(load, *rows_of))?;
+            let dim = output_dim(load);
+            let (left, placed) = narrow(shape, dim, 0, rows(load, *rows_of))?;
             let mut want = slot.shape.clone();
-            if let Some(w) = want.first_mut() {
+            if let Some(w) = want.get_mut(dim) {
                 *w = rows(load, *rows_of);
             }
             exact(&want, &left, placed)
@@ -221,16 +234,18 @@ pub fn vocabulary(module: &Module, slot: &Slot, shape: &[u64]) -> Result<Placed,
         Load::Whole | Load::PerTensor => exact(&slot.shape, shape, Placed::Whole),
         load => {
             let want = rows(load, module.rows);
-            if shape.first() != Some(&want) {
+            let dim = output_dim(load);
+            if shape.get(dim) != Some(&want) {
                 return Err(if shape.is_empty() {
                     Raised { error_type: "IndexError".into(), text: "tuple index out of range".into() }
                 } else {
                     assertion("")
                 });
             }
+            // `param[: loaded_weight.shape[0]]`, whichever dimension holds the vocabulary.
             let mut into = slot.shape.clone();
-            if let Some(d) = into.first_mut() {
-                *d = want;
+            if let (Some(d), Some(first)) = (into.first_mut(), shape.first()) {
+                *d = (*d).min(*first);
             }
             copy(&into, shape)?;
             Ok(Placed::Whole)
@@ -243,7 +258,8 @@ pub fn vocabulary(module: &Module, slot: &Slot, shape: &[u64]) -> Result<Placed,
 pub fn expert(slot: &Slot, shape: &[u64], half: bool) -> Result<Placed, Raised> {
     let mut want: Vec<u64> = slot.shape.iter().skip(1).copied().collect();
     if half && (want.len() > 1 || want.first() == Some(&2)) {
-        want[0] /= 2;
+        let dim = if want.len() > 1 { output_dim(slot.load) } else { 0 };
+        want[dim] /= 2;
     }
     if want.iter().all(|d| *d == 1) && shape.iter().all(|d| *d == 1) {
         return Ok(Placed::Whole);

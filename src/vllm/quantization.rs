@@ -1,8 +1,11 @@
 //! Where vLLM finds the quantization config, and which method it makes of it (spec B.3, B.4).
 
 use super::Target;
+use super::method::awq::Awq;
 use super::method::compressed_tensors::CompressedTensors;
 use super::method::fp8::Fp8;
+use super::method::gptq::Gptq;
+use super::method::inc::Inc;
 use super::method::{Method, Quantizer};
 use super::trace::{Effect, Event, Kind, Raised, Stage, Trace};
 use crate::checkpoint::Checkpoint;
@@ -115,6 +118,9 @@ fn parse(name: &str, config: &Value) -> Option<Parsed> {
     Some(match name {
         "compressed-tensors" => boxed(CompressedTensors::parse(config)),
         "fp8" => boxed(Fp8::parse(config)),
+        "gptq" | "gptq_marlin" | "auto_gptq" => boxed(Gptq::parse(config)),
+        "awq" | "awq_marlin" | "auto_awq" => boxed(Awq::parse(config)),
+        "inc" | "auto-round" if Inc::knows(config) => boxed(Inc::parse(config)),
         _ => return None,
     })
 }

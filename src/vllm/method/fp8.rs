@@ -23,9 +23,7 @@ impl Fp8 {
     /// What it raises, with the JSON pointer relative to the quantization config.
     pub fn parse(config: &Value) -> Result<Fp8, (String, Raised)> {
         let at = |key: &str, text: String| Err((key.to_owned(), py::raised("ValueError", text)));
-        let Some(scheme) = config.get("activation_scheme") else {
-            return at("", "Cannot find any of ['activation_scheme'] in the model's quantization config.".into());
-        };
+        let scheme = py::required(config, &["activation_scheme"])?;
         let static_input = match scheme.as_str() {
             Some("static") => true,
             Some("dynamic") => false,

@@ -13,6 +13,15 @@ pub(super) fn raised(error_type: &str, text: impl Into<String>) -> Raised {
     Raised { error_type: error_type.to_owned(), text: text.into() }
 }
 
+/// `QuantizationConfig.get_from_keys`: the first of these keys.
+pub(super) fn required<'v>(config: &'v Value, keys: &[&str]) -> Result<&'v Value, (String, Raised)> {
+    keys.iter().find_map(|k| config.get(*k)).ok_or_else(|| {
+        let list: Vec<String> = keys.iter().map(|k| format!("'{k}'")).collect();
+        let text = format!("Cannot find any of [{}] in the model's quantization config.", list.join(", "));
+        (String::new(), raised("ValueError", text))
+    })
+}
+
 /// One line of a `ValidationError`.
 #[derive(Debug)]
 pub(super) struct Issue {

@@ -3,6 +3,7 @@
 
 use super::{DeadEntry, List, Matching, py};
 use crate::vllm::trace::Raised;
+use aho_corasick::AhoCorasick;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
@@ -13,13 +14,13 @@ struct Entry {
     written: String,
     /// Under vLLM's names.
     mapped: String,
-    /// Its place in the list of the file.
-    index: usize,
+    /// Its place in the list of the file; none when vLLM read it off the headers.
+    index: Option<usize>,
     /// Whether it matched a module.
     used: bool,
 }
 
-/// Whether a module is skipped, and by which entry of the file.
+/// Whether a module is matched, and by which entry of the file, if it is one of the file.
 pub(super) type Skipped = Option<Option<usize>>;
 
 /// A list, how it matches, and the fused layers that it is compared through.
@@ -29,6 +30,8 @@ pub(super) struct SkipList {
     matching: Matching,
     entries: Vec<Entry>,
     exact: FxHashMap<String, Vec<usize>>,
+    /// All entries at once, for substrings: there are tens of thousands when they come from the headers.
+    inside: Option<AhoCorasick>,
     packed: Vec<(String, Vec<String>)>,
 }
 
@@ -40,8 +43,14 @@ impl SkipList {
     pub(super) fn parse(config: &Value, keys: &[&str], matching: Matching) -> Result<SkipList, (String, Raised)> {
         let key = keys.iter().find(|k| config.get(**k).is_some_and(py::truthy)).or(keys.first()).unwrap_or(&"ignore");
         let pointer = format!("/{key}");
-        let mut list =
-            SkipList { pointer, matching, entries: Vec::new(), exact: FxHashMap::default(), packed: Vec::new() };
+        let mut list = SkipList {
+            pointer,
+            matching,
+            entries: Vec::new(),
+            exact: FxHashMap::default(),
+            inside: None,
+            packed: Vec::new(),
+        };
         let texts: Vec<String> = match config.get(*key) {
             Some(Value::Array(items)) => {
                 items.iter().map(|v| v.as_str().map_or_else(String::new, str::to_owned)).collect()
@@ -57,7 +66,7 @@ impl SkipList {
             }
         };
         for (index, text) in texts.into_iter().enumerate() {
-            list.entries.push(Entry { written: text.clone(), mapped: text, index, used: false });
+            list.entries.push(Entry { written: text.clone(), mapped: text, index: Some(index), used: false });
         }
         list.hash();
         Ok(list)
@@ -76,8 +85,25 @@ impl SkipList {
         self.hash();
     }
 
+    /// Whether it has no entry.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Entries that vLLM reads off the headers when the config has none.
+    pub(super) fn derive(&mut self, names: impl IntoIterator<Item = String>) {
+        let entry = |name: String| Entry { written: name.clone(), mapped: name, index: None, used: true };
+        self.entries = names.into_iter().map(entry).collect();
+        self.hash();
+    }
+
     fn hash(&mut self) {
         self.exact.clear();
+        if self.matching == Matching::Substring {
+            // Building fails for more patterns than 32 bits can count.
+            self.inside = AhoCorasick::new(self.entries.iter().map(|e| e.mapped.as_str())).ok();
+            return;
+        }
         for (at, entry) in self.entries.iter().enumerate() {
             self.exact.entry(entry.mapped.clone()).or_default().push(at);
         }
@@ -96,23 +122,20 @@ impl SkipList {
     }
 
     /// The first entry that matches a name; all that do count as used.
-    pub(super) fn hit(&mut self, name: &str) -> Option<usize> {
-        let mut first = None;
-        let mut note = |entry: &mut Entry| {
-            entry.used = true;
-            first = first.or(Some(entry.index));
+    pub(super) fn hit(&mut self, name: &str) -> Skipped {
+        let mut first: Option<usize> = None;
+        let entries = &mut self.entries;
+        let mut note = |at: usize| {
+            entries[at].used = true;
+            first = Some(first.map_or(at, |f| f.min(at)));
         };
-        match self.matching {
-            Matching::Exact | Matching::Patterns | Matching::Wildcards => {
-                for at in self.exact.get(name).into_iter().flatten() {
-                    note(&mut self.entries[*at]);
-                }
+        match (self.matching, &self.inside) {
+            (Matching::Substring, Some(all)) => {
+                all.find_overlapping_iter(name).for_each(|m| note(m.pattern().as_usize()));
             }
-            Matching::Substring => {
-                self.entries.iter_mut().filter(|e| name.contains(e.mapped.as_str())).for_each(note);
-            }
+            _ => self.exact.get(name).into_iter().flatten().for_each(|at| note(*at)),
         }
-        first
+        first.map(|at| entries[at].index)
     }
 
     /// `is_layer_skipped`.
@@ -122,14 +145,22 @@ impl SkipList {
     pub(super) fn skipped(&mut self, prefix: &str) -> Result<Skipped, Raised> {
         let Some(shards) = self.shards(prefix) else {
             if self.matching == Matching::Exact && prefix.contains("experts") {
-                return Ok(self.within(prefix).map(Some));
+                return Ok(self.within(prefix));
             }
-            return Ok(self.hit(prefix).map(Some));
+            return Ok(self.hit(prefix));
         };
         if let Some(entry) = self.hit(prefix) {
-            return Ok(Some(Some(entry)));
+            return Ok(Some(entry));
         }
-        let hits: Vec<Option<usize>> = shards.iter().map(|shard| self.hit(shard)).collect();
+        self.agreed(prefix, &shards)
+    }
+
+    /// What all shards of a fused layer say.
+    ///
+    /// # Errors
+    /// When they disagree.
+    pub(super) fn agreed(&mut self, prefix: &str, shards: &[String]) -> Result<Skipped, Raised> {
+        let hits: Vec<Skipped> = shards.iter().map(|shard| self.hit(shard)).collect();
         // Stops at the first that differs; which entries count as used is no matter then.
         if hits.iter().any(|h| h.is_some() != hits[0].is_some()) {
             let text = format!(
@@ -138,15 +169,11 @@ impl SkipList {
             );
             return Err(py::raised("ValueError", text));
         }
-        match hits.first() {
-            None => Err(py::raised("AssertionError", "")),
-            Some(None) => Ok(None),
-            Some(hit) => Ok(Some(*hit)),
-        }
+        hits.first().copied().ok_or_else(|| py::raised("AssertionError", ""))
     }
 
     /// Experts: an entry with `experts` in it that begins with, or holds, the container's name.
-    fn within(&mut self, prefix: &str) -> Option<usize> {
+    fn within(&mut self, prefix: &str) -> Skipped {
         let mut first = None;
         for entry in &mut self.entries {
             if entry.mapped.contains("experts") && entry.mapped.contains(prefix) {
@@ -159,12 +186,14 @@ impl SkipList {
 
     /// Entries that matched nothing.
     pub(super) fn dead(&self) -> Vec<DeadEntry> {
-        let entry = |e: &Entry| DeadEntry {
-            pointer: format!("{}/{}", self.pointer, e.index),
-            entry: e.written.clone(),
-            name: e.mapped.clone(),
-            ignore: true,
+        let entry = |e: &Entry| {
+            Some(DeadEntry {
+                pointer: format!("{}/{}", self.pointer, e.index?),
+                entry: e.written.clone(),
+                name: e.mapped.clone(),
+                ignore: true,
+            })
         };
-        self.entries.iter().filter(|e| !e.used).map(entry).collect()
+        self.entries.iter().filter(|e| !e.used).filter_map(entry).collect()
     }
 }

@@ -60,7 +60,7 @@ fn layer(
 ) -> Layer<'static> {
     let expert_names = ["gate_proj", "down_proj", "up_proj"];
     let row = class.starts_with("Row");
-    Layer { offered, prefix, class, row, input, outputs, experts: 4, expert_names, kv_heads: 2 }
+    Layer { offered, prefix, class, row, input, outputs, experts: 4, expert_names, bias: false, kv_heads: 2 }
 }
 
 fn qkv(prefix: &'static str) -> Layer<'static> {
@@ -120,7 +120,7 @@ fn packed() -> Vec<(String, Vec<String>)> {
 
 fn load(param: &Param) -> &'static str {
     match param.load {
-        Load::Scalar => "KVCacheScaleParameter",
+        Load::Scalar | Load::Turned { .. } => "of other methods",
         Load::Both => "both",
         Load::Output => "output",
         Load::PerTensor => "per-tensor",
