@@ -85,16 +85,17 @@ cp -r examples/unlisted-linear/* "$work/programs/models"
 (
   cd "$work/programs"
   PATH=$work/run/bin:$PATH
-  block gate.py >gate.py
+  block gate >gate.py
   code=0
   python3 gate.py models >out || code=$?
   cat out
-  [ "$code" = 1 ] && [ "$(wc -l <out)" = 1 ] || fail "the gate ends with $code"
+  [ "$code $(wc -l <out)" = '1 1' ] || fail "the gate ends with $code"
   grep -q '^models/broken: vLLM stops with ValueError: There is no module or parameter named' out || fail "the gate"
   [ -z "$(python3 gate.py models/mended)" ] || fail "the gate on a good checkpoint"
   code=0
   python3 gate.py no/such 2>out || code=$?
-  [ "$code" = 1 ] && grep -q no/such out || fail "the gate on nothing ends with $code"
+  [ "$code" = 1 ] || fail "the gate on nothing ends with $code"
+  grep -q no/such out || fail "the gate on nothing does not say why"
 
   run() { bash -euo pipefail -c "$(block "$1")"; }
   run jq-report
