@@ -16,7 +16,10 @@ if [ -z "${WHEEL:-}" ]; then
   say "build the wheel"
   venv "$work/build" 'maturin>=1.13,<2'
   target=${CARGO_TARGET_DIR:-$PWD/target}
-  (cd packaging && CARGO_TARGET_DIR=$target "$work/build/bin/maturin" build --sdist --release --locked --out "$work/wheels")
+  (
+    cd packaging
+    CARGO_TARGET_DIR=$target "$work/build/bin/maturin" build --sdist --release --locked --out "$work/wheels"
+  )
   WHEEL=$(find "$work/wheels" -name '*.whl')
   if [ -n "${KEEP:-}" ]; then
     mkdir -p "$KEEP"
