@@ -2,6 +2,8 @@
 #   docker build -t ckpt-lint .
 #   docker run --rm --network none -v "$PWD:/w:ro" ckpt-lint examples/unlisted-linear/mended
 FROM rust:1-alpine AS build
+# Alpine keeps one version of a package only; a pinned one is gone with the next.
+# hadolint ignore=DL3018
 RUN apk add --no-cache musl-dev
 WORKDIR /src
 COPY Cargo.toml Cargo.lock build.rs ./

@@ -68,6 +68,7 @@ esac
 
 args=(--color never --format text --format "json=$work/report.json")
 [ -z "${INPUT_FAIL_ON:-}" ] || args+=("--fail-on=$INPUT_FAIL_ON")
+[ -z "${INPUT_CONFIG:-}" ] || args+=("--config=$INPUT_CONFIG")
 [ -z "${INPUT_VLLM:-}" ] || args+=("--vllm=$INPUT_VLLM")
 select=$(joined "${INPUT_SELECT:-}")
 [ -z "$select" ] || args+=("--select=$select")

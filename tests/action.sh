@@ -36,7 +36,7 @@ play() { # play CODE NAME=VALUE...
   shift
   : >"$GITHUB_OUTPUT"
   : >"$GITHUB_STEP_SUMMARY"
-  env INPUT_PATHS=. INPUT_FAIL_ON=error INPUT_SELECT= INPUT_IGNORE= INPUT_VLLM= INPUT_VERSION= INPUT_BIN="$BIN" \
+  env INPUT_PATHS=. INPUT_FAIL_ON= INPUT_SELECT= INPUT_IGNORE= INPUT_CONFIG= INPUT_VLLM= INPUT_VERSION= INPUT_BIN="$BIN" \
     INPUT_SARIF_FILE= INPUT_SUMMARY=true "$@" bash "$GITHUB_ACTION_PATH/action/run.sh" >"$work/log" 2>&1 || code=$?
   [ "$code" = "$wanted" ] || fail "exit code $code, not $wanted: $*"
 }
@@ -74,6 +74,34 @@ test_ "ignore and select, by comma and by line; another vLLM"
 play 0 INPUT_PATHS="my models/mended one" INPUT_IGNORE=$'tie, load\nserve' INPUT_SELECT=quant INPUT_VLLM=0.32
 play 2 INPUT_VLLM=0.1
 play 2 INPUT_SELECT=no-such-rule
+
+test_ "settings at the root of the repository: a known finding is ignored for a reason, and the verdict stays"
+cat >ckpt-lint.toml <<'TOML'
+[[ignore]]
+rule = "quant-unlisted-linear"
+path = "my models/broken*"
+reason = "waits for its author"
+TOML
+play 0 INPUT_PATHS="my models"
+says "$work/log" "1 ignored by the settings"
+gives verdict=refuses
+gives errors=0
+report=$(sed -n 's/^report=//p' "$GITHUB_OUTPUT")
+jq -e '[.checkpoints[].ignored[].reason] == ["waits for its author"]' "$report" >/dev/null || fail "the reason"
+
+test_ "config: other settings instead; one that is not there fails"
+printf 'fail-on = "never"\n' >"$work/other settings.toml"
+play 0 INPUT_CONFIG="$work/other settings.toml"
+gives errors=1
+play 2 INPUT_CONFIG="no such.toml"
+play 2 INPUT_CONFIG="\$(touch hacked)"
+[ ! -e hacked ] || fail "an input was run"
+
+test_ "fail-on of the settings holds until the input says otherwise"
+printf 'fail-on = "never"\n' >ckpt-lint.toml
+play 0
+play 1 INPUT_FAIL_ON=error
+rm ckpt-lint.toml
 
 test_ "summary: false"
 play 1 INPUT_SUMMARY=false

@@ -269,6 +269,31 @@ fn schema_is_current() {
     current("docs/settings.schema.json", &(serde_json::to_string_pretty(&settings).unwrap() + "\n"));
 }
 
+/// `tools/release.sh` writes them all.
+#[test]
+fn one_version_everywhere() {
+    let version = env!("CARGO_PKG_VERSION");
+    let shim = fs::read_to_string(root().join("pyproject.toml")).unwrap();
+    for line in [format!("version = \"{version}\""), format!("dependencies = [\"ckpt-lint=={version}\"]")] {
+        assert!(shim.lines().any(|l| l == line), "pyproject.toml needs `{line}`, or the hook runs another version");
+    }
+    let pages = files("docs", "md").into_iter().chain([root().join("README.md")]);
+    for page in pages {
+        let text = fs::read_to_string(&page).unwrap();
+        for mark in ["ckpt-lint==", "rev: v", "ckpt-lint@v"] {
+            for rest in text.split(mark).skip(1) {
+                let named: String = rest.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
+                assert_eq!(named, version, "{}: `{mark}` names another version: tools/release.sh", name(&page));
+            }
+        }
+    }
+    let changes = fs::read_to_string(root().join("CHANGELOG.md")).unwrap();
+    let mut released = changes.lines().filter_map(|l| l.strip_prefix("## [")?.split_once(']')).map(|h| h.0);
+    if let Some(last) = released.find(|v| *v != "Unreleased") {
+        assert_eq!(last, version, "CHANGELOG.md: the newest heading is another version");
+    }
+}
+
 /// The example of the README is a pair of cases, so the real vLLM has judged it.
 #[test]
 fn examples_are_judged_cases() {

@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
-# Runs the blocks of docs/integrations.md as they are written. Only addresses are turned to what is at hand: the index
-# of packages to WHEEL (else it is built), the repository's address to this clone.
-#
-# `FULL=1` also lets pre-commit build the hook from source, which takes minutes.
+# Runs the blocks of docs/integrations.md and docs/machines.md as they are written. Only addresses are turned to what is
+# at hand: the index of packages to WHEEL (else it is built), the repository's address to this clone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -13,7 +11,7 @@ say() { printf '\n== %s\n' "$*"; }
 fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
 block() { # block NAME: the fenced block after `<!-- run: NAME -->`
   awk -v mark="<!-- run: $1 -->" '$0 == mark { on = 1; next } on && /^```/ { if (inside) exit; inside = 1; next } inside' \
-    "$root/docs/integrations.md" | grep . || fail "no block $1"
+    "$root"/docs/*.md | grep . || fail "no block $1"
 }
 
 if [ -z "${WHEEL:-}" ]; then
@@ -30,8 +28,6 @@ export PIP_NO_INDEX=1 PIP_FIND_LINKS=$work/index PIP_DISABLE_PIP_VERSION_CHECK=1
 export PRE_COMMIT_HOME=$work/home GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null
 unset GIT_DIR GIT_INDEX_FILE GIT_WORK_TREE
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
-! grep -oE '(==|rev: v|@v|version: )[0-9]+\.[0-9]+\.[0-9]+' docs/integrations.md | grep -vF "$version" ||
-  fail "docs/integrations.md is about another version than $version"
 
 say "the command"
 python3 -m venv "$work/run"
@@ -43,32 +39,78 @@ say "the hook's pattern is the same in both places"
 [ "$(block hook-wheel | sed -n "s/^ *files: '\(.*\)'$/\1/p")" = \
   "$(sed -n "s/^ *files: &files '\(.*\)'$/\1/p" .pre-commit-hooks.yaml)" ] || fail "it is not"
 
+# The repository at its address, as a tag of this version would have it.
+git clone -q "$root" "$work/clone"
+cp pyproject.toml .pre-commit-hooks.yaml "$work/clone"
+export GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@example.org GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@example.org
+git -C "$work/clone" commit -q --allow-empty -a -m tag
+git -C "$work/clone" tag -f "v$version" >/dev/null
+export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=url.$work/clone.insteadOf GIT_CONFIG_VALUE_0=https://github.com/ckpt-lint/ckpt-lint
+
 hook() { # hook NAME: the config of a block, on the example
   say "$1"
   local repo=$work/$1
-  mkdir "$repo"
+  mkdir -p "$repo/models"
   git init -q "$repo"
   block "$1" >"$repo/.pre-commit-config.yaml"
-  cp -r examples/unlisted-linear/broken "$repo/tiny"
+  cp -r examples/unlisted-linear/broken "$repo/models/tiny"
   (
     cd "$repo"
     git add .
     ! "$work/tools/bin/pre-commit" run --all-files >out 2>&1 || fail "the broken checkpoint passed"
     cat out
     grep -q 'would refuse it' out || fail "it failed for another reason"
-    cp "$root/examples/unlisted-linear/mended/config.json" tiny/config.json
-    git add tiny
+    cp "$root/examples/unlisted-linear/mended/config.json" models/tiny/config.json
+    git add models
     "$work/tools/bin/pre-commit" run --all-files
   )
 }
+hook hook
 hook hook-wheel
-if [ -n "${FULL:-}" ]; then
-  git clone -q "$root" "$work/clone"
-  git -C "$work/clone" tag "v$version"
-  export GIT_CONFIG_COUNT=1 GIT_CONFIG_VALUE_0=https://github.com/ckpt-lint/ckpt-lint
-  export GIT_CONFIG_KEY_0=url.$work/clone.insteadOf
-  (unset PIP_NO_INDEX PIP_FIND_LINKS && hook hook)
-fi
+hook hook-narrow
+mkdir "$work/hook-narrow/app"
+echo '{"port": 8080}' >"$work/hook-narrow/app/config.json"
+git -C "$work/hook-narrow" add .
+(cd "$work/hook-narrow" && "$work/tools/bin/pre-commit" run --all-files)
+
+say "settings"
+cp -r examples/unlisted-linear/broken "$work/hook/models/known one"
+block settings >"$work/hook/ckpt-lint.toml"
+git -C "$work/hook" add .
+(cd "$work/hook" && "$work/tools/bin/pre-commit" run --all-files)
+
+say "docs/machines.md: Python and jq"
+mkdir -p "$work/programs/models"
+cp -r examples/unlisted-linear/* "$work/programs/models"
+(
+  cd "$work/programs"
+  PATH=$work/run/bin:$PATH
+  block gate >gate.py
+  code=0
+  python3 gate.py models >out || code=$?
+  cat out
+  [ "$code $(wc -l <out)" = '1 1' ] || fail "the gate ends with $code"
+  grep -q '^models/broken: vLLM stops with ValueError: There is no module or parameter named' out || fail "the gate"
+  [ -z "$(python3 gate.py models/mended)" ] || fail "the gate on a good checkpoint"
+  code=0
+  python3 gate.py no/such 2>out || code=$?
+  [ "$code" = 1 ] || fail "the gate on nothing ends with $code"
+  grep -q no/such out || fail "the gate on nothing does not say why"
+
+  run() { bash -euo pipefail -c "$(block "$1")"; }
+  run jq-report
+  run jq-verdicts | tee verdicts
+  [ "$(cut -d , -f 1-2 verdicts)" = $'["models/broken","refuses"\n["models/mended","loads"' ] || fail "verdicts"
+  run jq-errors | tee errors
+  [ "$(jq -r '[.path, .rule, .subjects] | join(" ")' errors)" = "models/broken quant-unlisted-linear 1" ] || fail "errors"
+  run jq-ignore | tee entries
+  ! run jq-all-load || fail "not all of them load"
+  # What it says to paste makes the checkpoint load.
+  jq --slurpfile add entries '.quantization_config.ignore += $add[0].entries' models/broken/config.json >config.json
+  mv config.json models/broken
+  run jq-report
+  run jq-all-load
+)
 
 say "the workflow, with the inputs as the runner would give them"
 block workflow >"$work/workflow.yml"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the wheel as a release does, installs it where nothing else is, and lets it judge the example.
+# Builds the wheel as a release does, from its source distribution, installs it where nothing else is, and lets it judge
+# the example; then installs the root as pre-commit does, which must take that wheel and compile nothing.
 #
 # `WHEEL=FILE tests/packaging.sh` takes a wheel that is already there. `KEEP=FOLDER` keeps the one that was built.
 set -euo pipefail
@@ -13,8 +14,12 @@ venv() { python3 -m venv "$1"; "$1/bin/pip" install --quiet --disable-pip-versio
 
 if [ -z "${WHEEL:-}" ]; then
   say "build the wheel"
-  venv "$work/build" 'maturin>=1.8,<2'
-  "$work/build/bin/maturin" build --release --locked --out "$work/wheels"
+  venv "$work/build" 'maturin>=1.13,<2'
+  target=${CARGO_TARGET_DIR:-$PWD/target}
+  (
+    cd packaging
+    CARGO_TARGET_DIR=$target "$work/build/bin/maturin" build --sdist --release --locked --out "$work/wheels"
+  )
   WHEEL=$(find "$work/wheels" -name '*.whl')
   if [ -n "${KEEP:-}" ]; then
     mkdir -p "$KEEP"
@@ -26,6 +31,13 @@ case $(basename "$WHEEL") in
   ckpt_lint-*-py3-none-*.whl) ;;
   *) fail "$WHEEL is tied to a Python version" ;;
 esac
+
+say "what it holds"
+held=$(python3 -m zipfile --list "$WHEEL")
+for file in 'data/scripts/ckpt-lint' licenses/LICENSE-APACHE licenses/LICENSE-MIT; do
+  grep -qF "$file" <<<"$held" || fail "the wheel has no $file"
+done
+! grep -E '\.py ' <<<"$held" || fail "the wheel has Python"
 
 say "install it alone"
 venv "$work/run" --no-index "$WHEEL"
@@ -50,5 +62,14 @@ expect 1 'would refuse it' "$PWD/examples/unlisted-linear/broken"
 expect 0 'would load this checkpoint' "$PWD/examples/unlisted-linear/mended"
 expect 2 'no/such/folder' no/such/folder
 expect 0 'quant-unlisted-linear' explain quant-unlisted-linear
+
+say "install the root, as pre-commit does"
+mkdir -p "$work/index"
+cp "$WHEEL" "$work/index"
+python3 -m pip download --quiet --disable-pip-version-check --dest "$work/index" 'setuptools>=61' wheel
+mkdir "$work/clone"
+cp pyproject.toml README.md "$work/clone"
+PIP_FIND_LINKS=$work/index venv "$work/hook" --no-index "$work/clone"
+[ "$("$work/hook/bin/ckpt-lint" --version)" = "ckpt-lint $version" ] || fail "the root installs another version"
 
 printf '\npackaging: ok (%s, %s bytes)\n' "$(basename "$WHEEL")" "$(wc -c <"$WHEEL")"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # The hooks, in a repository as a user has it, under the real pre-commit.
 #
-#   tests/precommit.sh              with a built binary (BIN=, else cargo's), so that nothing compiles a second time
-#   HOOK=ckpt-lint tests/precommit.sh         the hook as it is published: pre-commit builds it (minutes, once)
-#   HOOK=ckpt-lint-source tests/precommit.sh  the same through cargo
-#   WHEEL=FILE tests/precommit.sh   `repo: local` with the wheel, as docs/integrations.md shows it
+#   tests/precommit.sh              the hook as it is published: this repository's root, which takes the wheel (WHEEL=,
+#                                   else it is built) from a folder instead of an index
+#   HOOK=ckpt-lint-source tests/precommit.sh  the one that cargo builds (minutes, once)
+#   BIN=FILE tests/precommit.sh     a binary, and no installation: what the hook does, but not how it is got
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -26,48 +26,44 @@ if [ -z "${PRE_COMMIT:-}" ]; then
   PRE_COMMIT=$work/venv/bin/pre-commit
 fi
 
-files=$(sed -n "s/^  files: &files '\(.*\)'$/\1/p" .pre-commit-hooks.yaml)
-[ -n "$files" ] || fail "no pattern in .pre-commit-hooks.yaml"
+HOOK=${HOOK:-ckpt-lint}
+# What a tag would hold: the last commit, and the files that decide as they are now.
+source="$work/hooks"
+git clone -q "$root" "$source"
+cp pyproject.toml .pre-commit-hooks.yaml "$source"
+if [ -n "${BIN:-}" ]; then
+  sed -i 's/language: .*/language: system/' "$source/.pre-commit-hooks.yaml"
+  PATH=$(dirname "$(realpath "$BIN")"):$PATH
+elif [ "$HOOK" = ckpt-lint ]; then
+  if [ -z "${WHEEL:-}" ]; then
+    KEEP=$work/index tests/packaging.sh
+    WHEEL=$(echo "$work"/index/*.whl)
+  fi
+  mkdir -p "$work/index"
+  [ "$(dirname "$WHEEL")" = "$work/index" ] || cp "$WHEEL" "$work/index"
+  # pip makes a wheel of the root, which setuptools builds; before the index is closed.
+  python3 -m pip download --quiet --disable-pip-version-check --dest "$work/index" setuptools wheel
+  export PIP_NO_INDEX=1 PIP_FIND_LINKS=$work/index
+  # Nothing compiles. (pip itself asks rustc for its version, to tell the index.)
+  mkdir "$work/no compiler"
+  for name in cargo maturin cc gcc clang; do
+    printf '#!/bin/sh\necho "%s was called" >>"%s"\nexit 1\n' "$name" "$work/compiled" >"$work/no compiler/$name"
+  done
+  chmod +x "$work/no compiler"/*
+  PATH="$work/no compiler:$PATH"
+fi
+git -C "$source" add .
+git -C "$source" commit -q --allow-empty -m hooks
 
 repo="$work/model repository"
 mkdir -p "$repo/models"
-if [ -n "${WHEEL:-}" ]; then
-  cat >"$repo/.pre-commit-config.yaml" <<YAML
-repos:
-  - repo: local
-    hooks:
-      - id: ckpt-lint
-        name: ckpt-lint
-        entry: ckpt-lint check
-        language: python
-        additional_dependencies: ["$(realpath "$WHEEL")"]
-        files: '$files'
-        require_serial: true
-YAML
-else
-  source=$root
-  if [ -z "${HOOK:-}" ]; then
-    if [ -z "${BIN:-}" ]; then
-      cargo build --release --locked
-      BIN=${CARGO_TARGET_DIR:-target}/release/ckpt-lint
-    fi
-    # The published hooks, but for where the program comes from.
-    HOOK=ckpt-lint
-    source=$work/hooks
-    git init -q "$source"
-    sed 's/language: .*/language: system/' .pre-commit-hooks.yaml >"$source/.pre-commit-hooks.yaml"
-    PATH=$(dirname "$(realpath "$BIN")"):$PATH
-    git -C "$source" add .
-    git -C "$source" commit -q -m hooks
-  fi
-  cat >"$repo/.pre-commit-config.yaml" <<YAML
+cat >"$repo/.pre-commit-config.yaml" <<YAML
 repos:
   - repo: $source
     rev: $(git -C "$source" rev-parse HEAD)
     hooks:
       - id: $HOOK
 YAML
-fi
 
 cd "$repo"
 git init -q .
@@ -79,6 +75,7 @@ git commit -q -m start
 "$PRE_COMMIT" install
 say "pre-commit makes its environment"
 time "$PRE_COMMIT" install-hooks
+[ ! -e "$work/compiled" ] || fail "the hook compiles: $(cat "$work/compiled")"
 
 broken=$root/examples/unlisted-linear/broken mended=$root/examples/unlisted-linear/mended
 
@@ -136,6 +133,37 @@ git add .
 "$PRE_COMMIT" run --verbose 2>&1 | tee "$work/out"
 grep -q 'no files to check' "$work/out" || fail "it ran"
 
+say "a config.json that is no model's: the hook is told where models are, or where none is"
+mkdir app
+echo '{"port": 8080}' >app/config.json
+config=$(cat .pre-commit-config.yaml)
+for narrow in 'exclude: ^(?!models/)' 'exclude: ^app/config\.json$'; do
+  printf '%s\n        %s\n' "$config" "$narrow" >.pre-commit-config.yaml
+  git add .
+  "$PRE_COMMIT" run | tee "$work/out"
+  grep -q 'no files to check' "$work/out" || fail "$narrow does not help"
+done
+
 say "all files"
 "$PRE_COMMIT" run --all-files
+
+say "settings at the root of the repository: a finding that is ignored for a reason does not stop a commit"
+cp -r "$broken" models/known
+git add .
+! git commit -q -m 'a known finding' >"$work/out" 2>&1 || fail "it was committed"
+cat >ckpt-lint.toml <<'TOML'
+[[ignore]]
+rule = "quant-unlisted-linear"
+path = "models/known"
+reason = "the twin of a report, kept as it came"
+TOML
+git add .
+"$PRE_COMMIT" run --verbose 2>&1 | tee "$work/out"
+grep -q '1 ignored by the settings' "$work/out" || fail "it does not say that something is ignored"
+git commit -q -m 'a known finding, told'
+sed -i '/^reason/d' ckpt-lint.toml
+sed -i 's/{/{ /' models/known/config.json
+git add .
+! git commit -q -m 'no reason' >"$work/out" 2>&1 || fail "an ignore without a reason was taken"
+grep -q 'reason' "$work/out" || fail "it does not say what is missing"
 printf '\nprecommit: ok\n'
