@@ -411,3 +411,21 @@ fn generation_config() {
     let (value, code) = pair.json();
     assert_eq!((code, &value["fields"][0]["name"]), (0, &json!("temperature")));
 }
+
+#[test]
+fn special_tokens() {
+    let pair = made((config(), plain("model.")), (config(), plain("model.")));
+    let write = |side: &str, value: Value| {
+        fs::write(Path::new(&pair.path(side)).join("tokenizer_config.json"), value.to_string()).unwrap();
+    };
+    write("a", json!({"eos_token": {"content": "</s>"}, "bos_token": null, "added_tokens_decoder": {"0": {}}}));
+    let (value, code) = pair.json();
+    assert_eq!((code, &value["files_lost"]), (0, &json!(["tokenizer_config.json"])));
+    write("b", json!({"eos_token": "</s>"}));
+    assert_eq!(pair.json().1, 0);
+    write("b", json!({"eos_token": "<|im_end|>"}));
+    let (value, code) = pair.json();
+    assert_eq!((code, &value["fields"][0]["name"]), (1, &json!("eos_token")), "{value}");
+    write("b", json!([]));
+    assert_eq!(pair.json().1, 1);
+}

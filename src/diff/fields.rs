@@ -10,6 +10,7 @@ use std::collections::HashSet;
 
 const CONFIG: &str = "config.json";
 const GENERATION: &str = "generation_config.json";
+const TOKENIZER: &str = "tokenizer_config.json";
 
 /// Fields that change nothing of what the weights mean, and those of training and sampling that older versions of
 /// transformers write into each config.
@@ -90,6 +91,17 @@ pub(super) fn compare(before: &Checkpoint, after: &Checkpoint) -> (Vec<Field>, V
             all.generation(a, &b);
         }
         _ => {}
+    }
+    all.file = TOKENIZER;
+    // Without the file there is nothing to compare, and that it is gone is told of the file.
+    if after.file(TOKENIZER).is_some() {
+        let find = |tokens: &[(&str, Value)], name| tokens.iter().find(|t| t.0 == name).map(|t| t.1.clone());
+        for (key, a) in &before.special_tokens {
+            let b = find(&after.special_tokens, *key);
+            if b.as_ref() != Some(a) {
+                all.tell(key, Some(a), b.as_ref(), true);
+            }
+        }
     }
     let (mut fields, harmless) = (all.fields, all.harmless);
     fields.sort_by_key(|f| (!f.breaks, f.fate));

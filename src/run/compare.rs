@@ -30,7 +30,9 @@ fn read(path: &Path) -> Result<Checkpoint, Failure> {
     match &discover(&[path]).map_err(usage)?[..] {
         [one] => {
             let source = LocalSource::open(&one.folder).map_err(usage)?;
-            Checkpoint::read(&source, &one.display).map_err(usage)
+            let mut checkpoint = Checkpoint::read(&source, &one.display).map_err(usage)?;
+            checkpoint.read_special_tokens(&source).map_err(usage)?;
+            Ok(checkpoint)
         }
         many => {
             let text = format!("{}: {} checkpoints are here; name one of them", path.display(), many.len());
