@@ -276,6 +276,9 @@ fn side(cp: &Checkpoint, stored: &Stored) -> Side {
             unread.push(format!("config.json cannot be read: {why}"));
         }
     }
+    if let Some(defect) = cp.generation_config.defects().first() {
+        unread.push(format!("generation_config.json cannot be read: {}", defect.text));
+    }
     for shard in &cp.shards {
         if let Some(defect) = shard.defects().first() {
             unread.push(format!("the header of {} has defects: {}", shard.file, defect.text));

@@ -80,17 +80,14 @@ pub(super) fn compare(before: &Checkpoint, after: &Checkpoint) -> (Vec<Field>, V
     }
     all.file = GENERATION;
     let none = Map::new();
-    match (&before.generation_config, &after.generation_config) {
-        (Part::Present(_), Part::Present(_) | Part::Absent) => {
-            let a = object(&before.generation_config).unwrap_or(&none);
-            // Without the file, its token ids come from the config.
-            let b = match object(&after.generation_config) {
-                Some(b) => vec![b],
-                None => object(&after.config).map(|b| layers(b, &none)).unwrap_or_default(),
-            };
-            all.generation(a, &b);
-        }
-        _ => {}
+    // Without the file, its token ids come from the config.
+    let b = match &after.generation_config {
+        Part::Present(_) => object(&after.generation_config).map(|b| vec![b]),
+        Part::Absent => object(&after.config).map(|b| layers(b, &none)),
+        Part::Broken(_) => None,
+    };
+    if let (Some(a), Some(b)) = (object(&before.generation_config), b) {
+        all.generation(a, &b);
     }
     all.file = TOKENIZER;
     // Without the file there is nothing to compare, and that it is gone is told of the file.
@@ -208,7 +205,8 @@ impl Comparison {
         let (mut x, mut y) = (rope(a), rope(b));
         // One set of parameters for each kind of layer has types of its own. Anything else is unscaled unless it says so,
         // and so is a model that says nothing.
-        if !(x.is_empty() && y.is_empty()) && !x.values().chain(y.values()).any(Value::is_object) {
+        let mut said = x.values().chain(y.values()).peekable();
+        if said.peek().is_some() && !said.any(Value::is_object) {
             for side in [&mut x, &mut y] {
                 side.entry("rope_type").or_insert_with(|| "default".into());
             }
@@ -265,12 +263,12 @@ impl Comparison {
 
     /// Token ids must stay; what one samples with may change.
     fn generation(&mut self, a: &Map<String, Value>, b: &Layers) {
-        let own = |k: &&String| weight(k) != Weight::None || b.len() == 1 && !k.starts_with('_');
+        let own = |k: &&String| !k.starts_with('_') && *k != "transformers_version";
         for key in a.keys().filter(own) {
             let ids = key.ends_with("_token_id") || key.ends_with("_token_ids");
             let (x, y) = (a.get(key), get(b, key));
             let same = x.is_none_or(Value::is_null) || x.zip(y).is_some_and(|(x, y)| equal(x, y, key));
-            if !same && key != "transformers_version" {
+            if !same {
                 self.tell(key, x, y, ids);
             }
         }

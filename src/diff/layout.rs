@@ -150,8 +150,8 @@ fn fused<'n>((one, missing): (&'n Stored, &[usize]), (many, others): (&'n Stored
     for &i in missing {
         let Some(w) = one.weights.get(i) else { continue };
         for (whole, parts) in FUSED {
-            let ends = [".weight", ".bias"].into_iter();
-            let found = ends.filter_map(|end| Some((w.key.strip_suffix(end)?.strip_suffix(whole)?, end))).next();
+            let mut ends = [".weight", ".bias"].into_iter();
+            let found = ends.find_map(|end| Some((w.key.strip_suffix(end)?.strip_suffix(whole)?, end)));
             let Some((module, end)) = found.filter(|(m, _)| m.ends_with('.')) else { continue };
             let at: Option<Vec<usize>> =
                 parts.iter().map(|p| there.get(format!("{module}{p}{end}").as_str()).copied()).collect();

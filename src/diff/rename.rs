@@ -5,7 +5,7 @@ use super::Renamed;
 use super::part::Part;
 use super::stored::{Packing, Pairs, Stored};
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Words of a prefix.
 const WORDS: usize = 4;
@@ -23,14 +23,13 @@ pub(super) fn undo(a: &Stored, b: &mut Stored) -> Vec<Renamed> {
             break;
         }
         let Some((from, to)) = vote(a, b, &pairs) else { break };
-        let left: HashMap<&str, ()> =
-            pairs.left.iter().filter_map(|&i| a.weights.get(i)).map(|w| (&*w.key, ())).collect();
+        let left: HashSet<&str> = pairs.left.iter().filter_map(|&i| a.weights.get(i)).map(|w| &*w.key).collect();
         let mut weights = 0;
         for &j in &pairs.right {
             let Some(w) = b.weights.get_mut(j) else { continue };
             let Some(rest) = w.key.strip_prefix(to.as_str()) else { continue };
             let key = format!("{from}{rest}");
-            if left.contains_key(key.as_str()) {
+            if left.contains(key.as_str()) {
                 weights += 1;
                 if w.packing != Packing::Alone {
                     w.part = Part::of(&key);
