@@ -28,6 +28,8 @@ pub struct Cli {
 pub enum Command {
     /// Lint checkpoints (the default)
     Check(Check),
+    /// Compare a source checkpoint with a quantized or repacked one
+    Diff(Diff),
     /// Print the page of a rule
     Explain {
         /// Name of the rule, e.g. `quant-unlisted-linear`
@@ -105,6 +107,25 @@ pub struct Check {
     pub verbose: bool,
 }
 
+/// Arguments of `diff`.
+///
+/// Exit code 0: nothing is lost and no field changed that must not; 1: otherwise; 2: the run itself failed.
+#[derive(Debug, Args)]
+pub struct Diff {
+    /// Source checkpoint
+    #[arg(value_name = "SOURCE")]
+    pub before: PathBuf,
+    /// What was made of it
+    #[arg(value_name = "RESULT")]
+    pub after: PathBuf,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: ListKind,
+    /// Colours (NO_COLOR counts, too)
+    #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
+    pub color: Color,
+}
+
 /// Formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
@@ -124,7 +145,7 @@ pub enum Kind {
     Junit,
 }
 
-/// Formats of the list of rules.
+/// Formats of the list of rules and of comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ListKind {
     /// For people.

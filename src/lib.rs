@@ -11,12 +11,14 @@
 //! * [`vllm`] simulates the load of one vLLM version and leaves a trace.
 //! * [`rules`] turn the trace into findings: words, places, fixes.
 //! * [`policy`] selects rules and levels; [`locate`] turns places into lines; [`report`] renders.
+//! * [`diff`] compares two checkpoints; it needs neither plan nor rules.
 //! * [`run`] alone knows the order.
 //!
 //! [`finding`], [`pattern`] and [`facts`] are used from all sides and import nothing of ours.
 
 pub mod checkpoint;
 pub mod cli;
+pub mod diff;
 pub mod facts;
 pub mod finding;
 pub mod locate;

@@ -1,5 +1,6 @@
 //! The pipeline, top to bottom: argument → source → checkpoint → plan → rules → policy → locate → report → exit code.
 
+mod compare;
 mod show;
 
 use crate::checkpoint::Checkpoint;
@@ -64,6 +65,7 @@ impl From<Exit> for Done {
 pub fn run(cli: Cli, out: &mut dyn Write, err: &mut dyn Write) -> Result<Done, Failure> {
     match (cli.command, cli.check) {
         (Some(Command::Explain { rule }), _) => explain(&rule, out).map(Done::from),
+        (Some(Command::Diff(args)), _) => compare::run(&args, out).map(Done::from),
         (Some(Command::Rules { format }), _) => show::rules(format == ListKind::Json, out).map(Done::from),
         (Some(Command::Completions { shell }), _) => {
             out.write_all(&Cli::completions(shell))?;

@@ -138,7 +138,7 @@ fn same_bytes_in_same_report_out() {
 #[test]
 fn a_tree_of_many_ends_with_one_line() {
     let out = ran(&["examples"]).out;
-    assert!(out.trim_end().ends_with("2 checkpoints: 1 refused, 1 loads · 1 error"), "{out}");
+    assert!(out.trim_end().ends_with("3 checkpoints: 1 refused, 2 load · 1 error"), "{out}");
 }
 
 #[test]

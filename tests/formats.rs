@@ -141,7 +141,7 @@ fn markdown() {
     let two =
         program(Path::new(env!("CARGO_MANIFEST_DIR")), &["examples", "--format", "markdown", "--fail-on", "never"]);
     assert!(two.contains("| `examples/unlisted-linear/broken` | **would refuse** | 1 error |"), "{two}");
-    assert!(two.contains("**2 checkpoints**: 1 refused, 1 loads · 1 error"), "{two}");
+    assert!(two.contains("**3 checkpoints**: 1 refused, 2 load · 1 error"), "{two}");
 }
 
 /// Renders as GitHub does, and looks for what only a stranger would have put there.

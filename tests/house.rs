@@ -12,10 +12,13 @@ mod case;
 mod lint;
 
 use ckpt_lint::cli::Cli;
+use ckpt_lint::diff;
 use ckpt_lint::report::json;
 use ckpt_lint::rules;
+use ckpt_lint::run::run;
 use ckpt_lint::vllm::trace::Kind;
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -71,10 +74,24 @@ const MAY: &[(&str, &[&str])] = &[
     ("policy", &["finding", "rule"]),
     ("locate", &["finding", "checkpoint"]),
     ("report", &["finding", "rule", "locate"]),
+    ("diff", &["checkpoint", "finding", "locate"]),
     ("cli", &["finding", "policy"]),
     (
         "run",
-        &["source", "checkpoint", "vllm", "facts", "finding", "rule", "rules", "policy", "locate", "report", "cli"],
+        &[
+            "source",
+            "checkpoint",
+            "vllm",
+            "facts",
+            "finding",
+            "rule",
+            "rules",
+            "policy",
+            "locate",
+            "report",
+            "diff",
+            "cli",
+        ],
     ),
 ];
 
@@ -243,6 +260,16 @@ fn between(text: &str, mark: &str, new: &str) -> String {
     format!("{before}{begin}{new}{end}{after}")
 }
 
+/// What `ckpt-lint diff` prints for two folders of the repository, as one would see it.
+fn compared(before: &str, after: &str) -> String {
+    let folders = [before, after].map(|f| root().join(f).into_os_string());
+    let line = ["ckpt-lint", "diff", "--color", "never"].map(OsString::from).into_iter().chain(folders);
+    let mut out = Vec::new();
+    run(Cli::from_args(line).unwrap(), &mut out, &mut Vec::new()).unwrap();
+    let out = String::from_utf8(out).unwrap().replace(&format!("{}/", root().display()), "");
+    format!("```console\n$ ckpt-lint diff {before} {after}\n{}\n```\n", out.trim_end())
+}
+
 #[test]
 fn readme_is_current() {
     let mut table = String::from("| rule | what it finds |\n|---|---|\n");
@@ -254,6 +281,8 @@ fn readme_is_current() {
     let shown = lint::folder(&folder, &[]).0.replace(&folder.display().to_string(), "examples/unlisted-linear/broken");
     let shown = format!("```console\n$ ckpt-lint examples/unlisted-linear/broken\n{}\n```\n", shown.trim_end());
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let readme =
+        between(&readme, "diff", &compared("examples/unlisted-linear/source", "examples/unlisted-linear/mended"));
     let readme = between(&readme, "rules", &table);
     let readme = between(&readme, "help", &help);
     let known = files("rules/facts/vllm/0.32/classes", "json");
@@ -265,6 +294,7 @@ fn readme_is_current() {
 #[test]
 fn schema_is_current() {
     current("docs/report.schema.json", &(serde_json::to_string_pretty(&json::schema()).unwrap() + "\n"));
+    current("docs/diff.schema.json", &(serde_json::to_string_pretty(&diff::json::schema()).unwrap() + "\n"));
     let settings = schemars::schema_for!(ckpt_lint::policy::Settings);
     current("docs/settings.schema.json", &(serde_json::to_string_pretty(&settings).unwrap() + "\n"));
 }
@@ -294,10 +324,11 @@ fn one_version_everywhere() {
     }
 }
 
-/// The example of the README is a pair of cases, so the real vLLM has judged it.
+/// The examples of the README are cases, so the real vLLM has judged them.
 #[test]
 fn examples_are_judged_cases() {
-    for (folder, id) in [("broken", "llama-16bit-down1"), ("mended", "llama-listed-down1")] {
+    let examples = [("source", "llama-base-bf16"), ("broken", "llama-16bit-down1"), ("mended", "llama-listed-down1")];
+    for (folder, id) in examples {
         let case = case::read(&root().join(format!("tests/conformance/cases/{id}.json")));
         assert_eq!(case.text("/oracle/class"), Some(if case.good { "loads" } else { "refuses" }), "{id}");
         let dir = root().join("examples/unlisted-linear").join(folder);

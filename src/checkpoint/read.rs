@@ -3,11 +3,15 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use serde::Deserialize;
+use serde_json::Value;
+
 use super::{Checkpoint, FileEntry, Index, Json, Part, Shard, header, index, json, kind, natural};
 use crate::source::{Source, SourceError};
 
 const CONFIG: &str = "config.json";
 const GENERATION: &str = "generation_config.json";
+const TOKENIZER: &str = "tokenizer_config.json";
 const INDEX: &str = "model.safetensors.index.json";
 /// In the order in which their names are listed in [`Checkpoint::quant_files`].
 const QUANT: [&str; 4] =
@@ -42,7 +46,7 @@ impl Checkpoint {
         let mut jobs: Vec<Job> = find(INDEX).map(Job::Index).into_iter().collect();
         let named = [CONFIG, GENERATION].into_iter().chain(QUANT);
         jobs.extend(named.filter_map(|name| Some(Job::Json(name, find(name)?))));
-        jobs.extend(find("tokenizer_config.json").map(Job::Tokenizer));
+        jobs.extend(find(TOKENIZER).map(Job::Tokenizer));
         let mut shards: Vec<&FileEntry> =
             files.iter().filter(|f| f.name.ends_with(".safetensors") && !f.name.contains('/')).collect();
         shards.sort_by(|a, b| natural(&a.name, &b.name));
@@ -73,6 +77,39 @@ impl Checkpoint {
             }
         }
         Ok(out)
+    }
+}
+
+/// What is asked of a tokenizer. All else is skipped without being kept.
+#[derive(Deserialize)]
+struct Tokenizer {
+    bos_token: Option<Value>,
+    eos_token: Option<Value>,
+    add_bos_token: Option<Value>,
+    add_eos_token: Option<Value>,
+}
+
+impl Checkpoint {
+    /// Reads the special tokens. A file that does not parse has none.
+    ///
+    /// # Errors
+    /// When the file is listed and cannot be read.
+    pub fn read_special_tokens(&mut self, source: &dyn Source) -> Result<(), SourceError> {
+        let Some(file) = source.list().iter().find(|f| f.name == TOKENIZER && f.size <= json::MAX_JSON) else {
+            return Ok(());
+        };
+        let bytes = source.read(&file.name, json::MAX_JSON)?;
+        let Ok(t) = serde_json::from_slice::<Tokenizer>(&bytes) else { return Ok(()) };
+        // `{"content": "</s>", "lstrip": false, …}` is another spelling of `"</s>"`.
+        let plain = |v: Value| v.get("content").cloned().unwrap_or(v);
+        let all = [
+            ("bos_token", t.bos_token),
+            ("eos_token", t.eos_token),
+            ("add_bos_token", t.add_bos_token),
+            ("add_eos_token", t.add_eos_token),
+        ];
+        self.special_tokens = all.into_iter().filter_map(|(name, v)| Some((name, plain(v?)))).collect();
+        Ok(())
     }
 }
 

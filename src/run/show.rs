@@ -180,17 +180,22 @@ fn one(report: &Report, kind: Kind, look: text::Look, color: Color, out: &mut dy
 }
 
 fn styled(report: &Report, look: text::Look, color: Color, out: &mut dyn Write) -> io::Result<()> {
+    let mut styled = Vec::new();
+    text::render(report, look, &mut styled)?;
+    painted(&styled, color, out)
+}
+
+/// Writes a text with its ANSI styles, or without.
+pub(super) fn painted(styled: &[u8], color: Color, out: &mut dyn Write) -> io::Result<()> {
     let choice = match color {
         Color::Always => anstream::ColorChoice::Always,
         Color::Never => anstream::ColorChoice::Never,
         Color::Auto => anstream::AutoStream::choice(&io::stdout()),
     };
-    let mut styled = Vec::new();
-    text::render(report, look, &mut styled)?;
     if choice == anstream::ColorChoice::Never {
-        return out.write_all(&stripped(&styled)?);
+        return out.write_all(&stripped(styled)?);
     }
-    out.write_all(&styled)
+    out.write_all(styled)
 }
 
 fn stripped(styled: &[u8]) -> io::Result<Vec<u8>> {
@@ -199,7 +204,8 @@ fn stripped(styled: &[u8]) -> io::Result<Vec<u8>> {
     Ok(plain.into_inner())
 }
 
-fn width(terminal: bool) -> usize {
+/// Columns of the terminal, or a good number of them.
+pub(super) fn width(terminal: bool) -> usize {
     let columns = terminal.then(terminal_size::terminal_size).flatten().map(|s| usize::from(s.0.0));
     columns.unwrap_or(WIDTH).clamp(60, 140)
 }
