@@ -298,6 +298,8 @@ pub struct Checkpoint {
     pub shards: Vec<Shard>,
     /// A chat template is there: a file of its own, or a key of `tokenizer_config.json`.
     pub chat_template: bool,
+    /// There is no folder: the config was given alone, and nothing that is not here is missing.
+    pub config_only: bool,
     /// Texts of JSON files that are broken, by file name: for excerpts only.
     pub broken_texts: Vec<(String, String)>,
 }
