@@ -25,6 +25,7 @@ pub struct Cli {
 
 /// What to do.
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one of it in a run")]
 pub enum Command {
     /// Lint checkpoints (the default)
     Check(Check),

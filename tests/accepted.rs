@@ -240,7 +240,7 @@ fn text_and_annotations_in_a_log() {
     let r = in_log(&["."]);
     let ours = |l: &&str| ["::error ", "::warning ", "::notice "].iter().any(|c| l.starts_with(c));
     let (orders, text): (Vec<&str>, Vec<&str>) = r.out.lines().partition(|l| l.trim_start().starts_with("::"));
-    assert!(!orders.is_empty() && orders.iter().all(|l| ours(&l)), "{}", r.out);
+    assert!(!orders.is_empty() && orders.iter().all(|l| ours(l)), "{}", r.out);
     assert!(text.iter().any(|l| l.contains("vLLM 0.32")) && !text.iter().any(|l| l.contains("##[")), "{}", r.out);
     assert!(orders.iter().all(|l| !l.contains("##[")), "{}", r.out);
     // Whoever asks for a format gets that.
@@ -259,6 +259,16 @@ fn links_only_where_they_work() {
     let file = dir.path().join("out.txt");
     forced(&[BROKEN, "--color", "always", "--format", &format!("text={}", file.display())]);
     assert!(!fs::read_to_string(file).unwrap().contains('\u{1b}'));
+}
+
+/// The picture in the README is what the program prints.
+#[test]
+fn the_picture_is_current() {
+    let mut c = Command::new("python3");
+    c.arg("tools/session.py").arg("--check").env("BIN", env!("CARGO_BIN_EXE_ckpt-lint")).current_dir(root());
+    // Only whoever draws it needs Python.
+    let Ok(o) = c.output() else { return };
+    assert!(o.status.success(), "{}", String::from_utf8_lossy(&o.stderr));
 }
 
 #[test]

@@ -132,8 +132,12 @@ fn finding<'s>(
             let lead = if i == 0 { format!("{CYAN}help:{OFF} ") } else { "      ".into() };
             writeln!(out, "    {lead}{line}")?;
         }
-        for line in lines {
-            writeln!(out, "      {}", clean(line))?;
+        // What is to be pasted breaks at its spaces: lists stay lists.
+        for line in lines.map(clean) {
+            let broken = if look.fit { wrap(&line, look.width.saturating_sub(6)) } else { vec![line] };
+            for line in broken {
+                writeln!(out, "      {line}")?;
+            }
         }
     }
     writeln!(out)
