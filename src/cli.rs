@@ -25,14 +25,15 @@ pub struct Cli {
 
 /// What to do.
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one of it in a run")]
 pub enum Command {
     /// Lint checkpoints (the default)
     Check(Check),
     /// Compare a source checkpoint with a quantized or repacked one
     Diff(Diff),
-    /// Print the page of a rule
+    /// Print the page of a rule, or the rules of a family
     Explain {
-        /// Name of the rule, e.g. `quant-unlisted-linear`
+        /// Name of the rule, e.g. `quant-unlisted-linear`, or of a family, e.g. `quant`
         rule: String,
     },
     /// List all rules
@@ -53,7 +54,7 @@ pub enum Command {
 /// Arguments of `check`.
 #[derive(Debug, Args)]
 pub struct Check {
-    /// Checkpoint folders, files in them, or trees of many
+    /// Checkpoint folders, files in them, or trees of many; `-` reads one config.json from standard input
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// Only these rules or families
@@ -68,6 +69,12 @@ pub struct Check {
     /// Missing weights are an error, not a note
     #[arg(long, help_heading = "Rules")]
     pub require_weights: bool,
+    /// Findings that are known and accepted: not counted unless they get worse
+    #[arg(long, value_name = "FILE", help_heading = "Rules")]
+    pub baseline: Option<PathBuf>,
+    /// Write what is found now to the baseline, and accept it
+    #[arg(long, help_heading = "Rules")]
+    pub write_baseline: bool,
     /// Settings to use instead of the nearest ckpt-lint.toml, .ckpt-lint.toml or pyproject.toml
     #[arg(long, value_name = "FILE", help_heading = "Rules")]
     pub config: Option<PathBuf>,

@@ -2,12 +2,16 @@
 
 pub mod words;
 
+mod identity;
+
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use identity::fingerprints;
+
 /// How much a finding matters, by its consequence for whoever serves the checkpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// Hygiene, or something that could not be looked at.
@@ -148,17 +152,4 @@ pub struct Finding {
     pub help: Option<String>,
     /// The same as data.
     pub fix: Option<Fix>,
-}
-
-/// A finding that the settings ignore.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Ignored {
-    /// Rule.
-    pub rule: String,
-    /// What the finding said.
-    pub message: String,
-    /// How many things it was about.
-    pub subjects: usize,
-    /// Why it is ignored.
-    pub reason: String,
 }

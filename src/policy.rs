@@ -1,7 +1,9 @@
 //! Which rules run, at which level, and what makes a run fail.
 
+mod baseline;
 mod settings;
 
+pub use baseline::{Baseline, Known};
 pub use settings::{Fail, Ignore, Ignores, NAMES, Settings, parse, wanted};
 
 use crate::finding::{Finding, Level};
@@ -124,7 +126,7 @@ pub fn unknown(all: &[&'static Rule], name: &str) -> UnknownRule {
 }
 
 /// The name that somebody may have meant.
-fn nearest_name<'n>(names: impl IntoIterator<Item = &'n str>, name: &str) -> Option<&'n str> {
+pub fn nearest_name<'n>(names: impl IntoIterator<Item = &'n str>, name: &str) -> Option<&'n str> {
     // A word in another place (`ignore-dead` for `quant-dead-ignore`) is as near as a slip of the finger.
     let score = |n: &str| {
         let words = name.split('-').filter(|w| w.len() > 2 && n.split('-').any(|m| m == *w)).count();

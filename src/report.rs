@@ -10,7 +10,9 @@ pub mod sarif;
 pub mod text;
 mod words;
 
-use crate::finding::{Finding, Ignored, Level};
+pub use words::wrap;
+
+use crate::finding::{Finding, Level};
 use crate::locate::Spot;
 use crate::rule::Rule;
 use schemars::JsonSchema;
@@ -28,6 +30,8 @@ pub struct Report {
     pub rules: Vec<&'static Rule>,
     /// What was asked for.
     pub target: Target,
+    /// What the run was asked to look at, from the root that machine formats count from; empty for more than one.
+    pub scope: String,
     /// One section a checkpoint, in the order of the arguments.
     pub checkpoints: Vec<Section>,
     /// What could not be looked at: errors of the run, not of a checkpoint.
@@ -70,7 +74,7 @@ pub struct Section {
     pub verdict: Verdict,
     /// Findings, in order.
     pub findings: Vec<Shown>,
-    /// What the settings ignore.
+    /// What the settings or the baseline ignore.
     pub ignored: Vec<Ignored>,
     /// Why the verdict is not complete.
     pub unknown: Vec<String>,
@@ -87,6 +91,17 @@ pub struct Shown {
     pub url: String,
     /// Where it is, with the lines around.
     pub spot: Option<Spot>,
+    /// What it is known by, from one run to the next.
+    pub print: String,
+}
+
+/// A finding that is known and accepted.
+#[derive(Debug)]
+pub struct Ignored {
+    /// It would be shown so.
+    pub shown: Shown,
+    /// Why it is ignored.
+    pub reason: String,
 }
 
 /// What vLLM would do.
@@ -165,6 +180,8 @@ pub struct Read {
     pub bytes: u64,
     /// Whether names were judged without the weights.
     pub names_only: bool,
+    /// Whether there was nothing but a config to look at.
+    pub config_only: bool,
 }
 
 impl Section {

@@ -1,18 +1,21 @@
 //! The pipeline, top to bottom: argument → source → checkpoint → plan → rules → policy → locate → report → exit code.
 
+mod accepted;
 mod compare;
 mod show;
+mod terminal;
 
 use crate::checkpoint::Checkpoint;
 use crate::cli::{Check, Cli, Command, ListKind};
 use crate::facts;
 use crate::finding::Level;
-use crate::policy::{self, FailOn, Ignores, Policy, Settings, Wishes};
+use crate::policy::{self, FailOn, Policy, Settings, Wishes};
 use crate::report::{Report, RunError, Section};
 use crate::rule;
 use crate::rules;
 use crate::source::{self, Found, LocalSource, SourceError, discover};
 use crate::vllm::{Plan, Target};
+use accepted::Accepted;
 use std::io::{self, Write};
 use std::time::Instant;
 
@@ -95,24 +98,20 @@ fn lint(args: &Check, out: &mut dyn Write, err: &mut dyn Write) -> Result<Done, 
     let policy = Policy::new(rules::all(), &wishes, fail_on.unwrap_or(FailOn::At(Level::Error)))
         .map_err(|e| Failure::Usage(e.to_string()))?;
     let all: Vec<_> = rules::all().collect();
-    let in_file = |e| Failure::Usage(format!("{}: {e}", from.as_deref().unwrap_or_default()));
-    let mut ignores = Ignores::new(&all, &settings.ignore).map_err(in_file)?;
+    let mut accepted = Accepted::new(&all, args, from.as_deref(), &settings)?;
 
     let mut checkpoints = Vec::new();
     let mut errors = Vec::new();
     let mut last = None;
-    match discover(&args.paths) {
-        Err(e) => errors.push(RunError { path: None, message: e.to_string() }),
-        Ok(found) => {
-            for folder in &found {
-                match one(folder, args, &target, &policy, &mut ignores) {
-                    Ok((section, read)) => {
-                        checkpoints.push(section);
-                        last = Some(read);
-                    }
-                    Err(e) => errors.push(RunError { path: Some(folder.display.clone()), message: e.to_string() }),
-                }
+    let (found, failed) = found(args)?;
+    errors.extend(failed.iter().map(|e| RunError { path: None, message: show::error(e) }));
+    for folder in &found {
+        match one(folder, args, &target, &policy, &mut accepted) {
+            Ok((section, read)) => {
+                checkpoints.push(section);
+                last = Some(read);
             }
+            Err(e) => errors.push(RunError { path: Some(folder.display.clone()), message: e.to_string() }),
         }
     }
 
@@ -121,19 +120,13 @@ fn lint(args: &Check, out: &mut dyn Write, err: &mut dyn Write) -> Result<Done, 
         facts: facts::versions(),
         rules: rules::all().collect(),
         target: show::target(&target),
+        scope: show::scope(args),
         checkpoints,
         errors,
         elapsed: started.elapsed(),
     };
     show::errors(&report, err)?;
-    for (number, ignore) in ignores.unused() {
-        let file = from.as_deref().unwrap_or_default();
-        writeln!(
-            err,
-            "ckpt-lint: {file}: [[ignore]] {number} (`{}`) matches nothing any more; remove it",
-            ignore.rule
-        )?;
-    }
+    accepted.finish(&policy, !report.errors.is_empty(), err)?;
     show::write(&report, args, out)?;
     let fails = [Level::Error, Level::Warning, Level::Note].into_iter().any(|l| policy.fails(l) && report.count(l) > 0);
     let exit = match () {
@@ -144,21 +137,40 @@ fn lint(args: &Check, out: &mut dyn Write, err: &mut dyn Write) -> Result<Done, 
     Ok(Done { exit, last })
 }
 
+/// What to look at, and what cannot be. Standard input is one config, and nothing beside it.
+fn found(args: &Check) -> Result<(Vec<Found>, Vec<SourceError>), Failure> {
+    if !args.paths.iter().any(|p| p.as_os_str() == "-") {
+        return Ok(discover(&args.paths));
+    }
+    if args.paths.len() > 1 {
+        let text = "`-` reads one config.json from standard input, and stands alone; a folder of that name is `./-`";
+        return Err(Failure::Usage(text.into()));
+    }
+    if args.require_weights {
+        return Err(Failure::Usage("--require-weights asks for weights, and `-` reads none".into()));
+    }
+    Ok((vec![Found::stdin()], Vec::new()))
+}
+
 /// One checkpoint, from its folder to its section of the report.
 fn one(
     found: &Found,
     args: &Check,
     target: &Target,
     policy: &Policy,
-    ignores: &mut Ignores,
+    accepted: &mut Accepted,
 ) -> Result<(Section, (Checkpoint, Plan)), SourceError> {
-    let source = LocalSource::open(&found.folder)?;
-    let checkpoint = Checkpoint::read(&source, &found.display)?;
+    let checkpoint = if found.is_stdin() {
+        let read = Checkpoint::read(&source::stdin("config.json")?, &found.display)?;
+        Checkpoint { config_only: true, ..read }
+    } else {
+        Checkpoint::read(&LocalSource::open(&found.folder)?, &found.display)?
+    };
     let plan = Plan::of(&checkpoint, target);
     let findings = rule::check(policy.rules(), &checkpoint, &plan);
-    let (findings, ignored) = ignores.apply(&found.display, policy.apply(findings));
-    let base = show::base(&found.folder, args.root.as_deref());
-    Ok((show::section(&checkpoint, base, &plan, findings, ignored), (checkpoint, plan)))
+    let findings = accepted.sort(found, policy.apply(findings));
+    let base = if found.is_stdin() { found.display.clone() } else { show::base(&found.folder, args.root.as_deref()) };
+    Ok((show::section(&checkpoint, base, &plan, findings), (checkpoint, plan)))
 }
 
 /// The settings, and the file that they come from. They belong to where one works, never to the checkpoint: a download
@@ -167,7 +179,7 @@ fn settings(args: &Check) -> Result<(Option<String>, Settings), Failure> {
     let usage = |e: SourceError| Failure::Usage(e.to_string());
     let found = match &args.config {
         _ if args.no_config => None,
-        Some(path) => Some((path.clone(), source::text(path).map_err(usage)?)),
+        Some(path) => Some((path.clone(), source::text(path, source::MAX_SETTINGS).map_err(usage)?)),
         None => source::nearest(&policy::NAMES, &policy::wanted).map_err(usage)?,
     };
     let Some((path, text)) = found else { return Ok((None, Settings::default())) };
@@ -192,10 +204,15 @@ fn target(args: &Check, settings: &Settings) -> Result<Target, Failure> {
 }
 
 fn explain(name: &str, out: &mut dyn Write) -> Result<Exit, Failure> {
-    let Some(rule) = rules::find(name) else {
+    if let Some(rule) = rules::find(name) {
+        terminal::page(rule.page, out)?;
+        return Ok(Exit::Clean);
+    }
+    let family: Vec<_> = rules::all().filter(|r| r.family() == name).collect();
+    if family.is_empty() {
         let all: Vec<_> = rules::all().collect();
         return Err(Failure::Usage(policy::unknown(&all, name).to_string()));
-    };
-    out.write_all(rule.page.as_bytes())?;
+    }
+    show::list(&family, out)?;
     Ok(Exit::Clean)
 }

@@ -10,11 +10,12 @@ mod memory;
 mod nearest;
 
 use std::fmt;
+use std::path::PathBuf;
 
-pub use discover::{Found, discover};
+pub use discover::{Found, discover, siblings};
 pub use local::LocalSource;
-pub use memory::MemorySource;
-pub use nearest::{nearest, text};
+pub use memory::{MemorySource, stdin};
+pub use nearest::{MAX_BASELINE, MAX_SETTINGS, nearest, text};
 
 /// A file of the folder (sub-folders included, hidden ones not).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,7 +80,7 @@ pub trait Source: Sync {
 #[derive(Debug)]
 pub enum SourceError {
     /// The path does not exist.
-    Missing(String),
+    Missing(PathBuf),
     /// The path, or everything below it, holds no checkpoint.
     NothingHere(String),
     /// A file that the listing does not have.
@@ -109,7 +110,7 @@ impl SourceError {
 impl fmt::Display for SourceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SourceError::Missing(path) => write!(f, "{path}: no such file or folder"),
+            SourceError::Missing(path) => write!(f, "{}: no such file or folder", path.display()),
             SourceError::NothingHere(path) => write!(f, "{path}: no checkpoint here"),
             SourceError::NotListed(name) => write!(f, "{name}: not a file of this folder"),
             SourceError::TooMany { path, limit } => write!(f, "{path}: more than {limit} files and folders"),

@@ -206,6 +206,9 @@ impl Plan {
             // Nothing is built, so nothing can be said of where tensors would land.
             return Ok(());
         }
+        if cp.config_only {
+            return Err(unknown("only the config was given, so weights, index and other files were not looked at"));
+        }
         let selection = files::select(cp, target, &mut self.trace);
         if selection.pickles {
             return Err(unknown("the weights are pickles (.bin, .pt), which are not read"));

@@ -6,6 +6,9 @@
 #[allow(dead_code, reason = "shared between test binaries")]
 mod case;
 
+use ckpt_lint::finding::{Finding, Level, Place, Subjects, words};
+use ckpt_lint::report::text::Look;
+use ckpt_lint::report::{Class, FileState, Ignored, Read, Report, Section, Shown, Target, Verdict};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -268,6 +271,120 @@ fn sarif_has_no_links_of_a_strangers() {
         assert!(!text.replace("\\](", "").contains("](") && !text.replace("{{0}}", "").contains("{0}"), "{text}");
         let uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"].as_str().unwrap();
         assert!(uri.starts_with("models/x%2Cy%3A%3Az%7C%60%3Cb%3E%26%0A%3A%3Awarning%3A%3Aw/"), "{uri}");
+    }
+}
+
+/// What is ignored stays a result, so that code scanning neither closes nor reopens it.
+#[test]
+fn sarif_keeps_what_is_ignored() {
+    let root = repository(RICH);
+    let all = sarif(root.path());
+    fs::create_dir(root.path().join(".git")).unwrap();
+    let rule = all["runs"][0]["results"][0]["ruleId"].as_str().unwrap();
+    let toml = format!("baseline = \"known.json\"\n[[ignore]]\nrule = \"{rule}\"\nreason = \"known [x](y)\"\n");
+    fs::write(root.path().join("ckpt-lint.toml"), toml).unwrap();
+    let mut c = Command::new(env!("CARGO_BIN_EXE_ckpt-lint"));
+    c.env_remove("GITHUB_WORKSPACE").current_dir(root.path()).args(["models", "--write-baseline"]);
+    assert_eq!(c.output().unwrap().status.code(), Some(0));
+    // One more finding, which nobody has accepted.
+    let config = root.path().join("models/case/config.json");
+    let mut value: Value = serde_json::from_slice(&fs::read(&config).unwrap()).unwrap();
+    let ignore = value.pointer_mut("/quantization_config/ignore").unwrap().as_array_mut().unwrap();
+    ignore.push("a.module.that.is.new".into());
+    fs::write(&config, value.to_string()).unwrap();
+    let log = sarif(root.path());
+    let results = log["runs"][0]["results"].as_array().unwrap();
+    assert!(results.iter().all(|r| r["suppressions"].is_array()), "all or none: {results:?}");
+    let why: Vec<_> = results.iter().map(|r| &r["suppressions"][0]["justification"]).collect();
+    assert!(why[0].is_null() && why[1..].iter().all(|w| w.is_string()), "{why:?}");
+    assert!(why.contains(&&json!("known [x\\](y)")) && why.contains(&&json!("baseline")), "{why:?}");
+    let prints = |log: &Value| -> std::collections::BTreeSet<String> {
+        let results = log["runs"][0]["results"].as_array().unwrap();
+        results.iter().map(|r| r["partialFingerprints"]["primaryLocationLineHash"].to_string()).collect()
+    };
+    assert!(prints(&log).is_superset(&prints(&all)), "ignoring one renames none");
+    assert_eq!(log["runs"][0]["automationDetails"]["id"], "ckpt-lint/models/");
+}
+
+/// A report of as many findings, in memory.
+fn many(findings: usize, ignored: usize) -> Report {
+    let rule = ckpt_lint::rules::find("index-ghost-tensor").unwrap();
+    let shown = |i: usize| Shown {
+        finding: Finding {
+            rule: rule.name,
+            level: Level::Error,
+            message: format!("finding {i}"),
+            place: Place::Folder,
+            label: None,
+            subjects: Subjects { count: 1, names: vec![format!("tensor.{i}.of.a.name.that.takes.its.room")] },
+            evidence: Vec::new(),
+            vllm: None,
+            help: None,
+            fix: None,
+        },
+        url: rule.url(),
+        spot: None,
+        print: format!("{i:016x}:1"),
+    };
+    let ignored = (0..ignored).map(|i| Ignored { shown: shown(findings + i), reason: "baseline".into() });
+    Report {
+        tool: "0",
+        facts: vec!["0.32"],
+        rules: ckpt_lint::rules::all().collect(),
+        target: Target {
+            vllm: "0.32".into(),
+            quantization: None,
+            load_format: "auto".into(),
+            language_model_only: false,
+        },
+        scope: "models/case".into(),
+        checkpoints: vec![Section {
+            path: "models/case".into(),
+            base: "models/case".into(),
+            verdict: Verdict { class: Class::Refuses, message: None, error_type: None, stage: None, garbage: 0 },
+            findings: (0..findings).map(shown).collect(),
+            ignored: ignored.collect(),
+            unknown: Vec::new(),
+            read: Read {
+                config: FileState::Read,
+                index: FileState::Absent,
+                shards: 1,
+                headers: 1,
+                pointers: 0,
+                tensors: 1,
+                bytes: 1,
+                names_only: false,
+                config_only: false,
+            },
+        }],
+        errors: Vec::new(),
+        elapsed: std::time::Duration::ZERO,
+    }
+}
+
+/// GitHub rejects a file of more than 25,000 results, and a summary of more than 1 MiB, whole.
+#[test]
+fn limits_of_github() {
+    let look = Look { width: 100, verbose: false, quiet: false, time: false, fit: false, links: false };
+    for (findings, ignored, left) in [(25_000, 0, None), (25_001, 2, Some("3 findings"))] {
+        let report = many(findings, ignored);
+        let mut out = Vec::new();
+        ckpt_lint::report::sarif::render(&report, &mut out).unwrap();
+        let log: Value = serde_json::from_slice(&out).unwrap();
+        let run = &log["runs"][0];
+        assert_eq!(run["results"].as_array().unwrap().len(), 25_000);
+        let note = &run["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"];
+        match left {
+            None => assert!(note.is_null(), "{note}"),
+            Some(left) => assert_eq!(note, &format!("{left} left out, the least severe ones")),
+        }
+        let mut out = Vec::new();
+        ckpt_lint::report::markdown::render(&report, look, &mut out).unwrap();
+        assert!(out.len() > 900 << 10 && out.len() < 1 << 20, "{}", out.len());
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.trim_end().ends_with("more, for which there is no room here"), "{}", &text[text.len() - 200..]);
+        let shown = text.matches("#### ").count();
+        assert!(text.contains(&format!("… and {} more", words::count(findings - shown, "finding"))));
     }
 }
 

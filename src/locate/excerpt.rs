@@ -37,11 +37,36 @@ impl Excerpt {
     }
 }
 
-/// Cuts a line around a mark. Returns the mark's place in the result.
+impl Excerpt {
+    /// The same in fewer columns.
+    pub fn narrow(&self, columns: usize) -> Excerpt {
+        // Room for what says that something was cut.
+        let most = columns.saturating_sub(2).max(20);
+        let mut out = self.clone();
+        for (i, line) in out.lines.iter_mut().enumerate() {
+            if line.chars().count() <= columns {
+                continue;
+            }
+            let mark = if i == self.marked { self.mark.clone() } else { 0..0 };
+            let (cut, mark) = cut(line, mark, most, LEAD.min(most / 4));
+            if i == self.marked {
+                out.mark = mark;
+            }
+            *line = cut;
+        }
+        out
+    }
+}
+
+/// Cuts a line around a mark to what is kept of it. Returns the mark's place in the result.
 fn window(line: &str, mark: Range<usize>) -> (String, Range<usize>) {
+    cut(line, mark, WIDTH, LEAD)
+}
+
+fn cut(line: &str, mark: Range<usize>, most: usize, lead: usize) -> (String, Range<usize>) {
     // Only as much is looked at as is shown: a line may have megabytes.
     let head = line.get(..mark.start).unwrap_or_default();
-    let keep = if mark.start < WIDTH / 2 && mark.end < WIDTH { mark.start } else { LEAD };
+    let keep = if mark.start < most / 2 && mark.end < most { mark.start } else { lead };
     let from = head.char_indices().rev().take(keep).last().map_or(mark.start.min(line.len()), |(i, _)| i);
     let mut out = String::new();
     if from > 0 {
@@ -57,7 +82,7 @@ fn window(line: &str, mark: Range<usize>) -> (String, Range<usize>) {
         if i >= mark.end && end.is_none() {
             end = Some(out.len());
         }
-        if shown >= WIDTH {
+        if shown >= most {
             let full = out.len();
             out.push('…');
             return (out, found.unwrap_or(full)..end.unwrap_or(full));

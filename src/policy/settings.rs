@@ -1,7 +1,7 @@
 //! `ckpt-lint.toml`: what a repository asks for, and what it ignores for a reason.
 
 use super::{UnknownRule, matches, nearest_name, unknown};
-use crate::finding::{Finding, Ignored, Level};
+use crate::finding::{Finding, Level};
 use crate::rule::Rule;
 use glob::Pattern;
 use schemars::JsonSchema;
@@ -27,6 +27,9 @@ pub struct Settings {
     /// vLLM version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vllm: Option<String>,
+    /// File of findings that are known and accepted, as `--write-baseline` writes it; relative to the settings file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<String>,
     /// Findings that are known and accepted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ignore: Vec<Ignore>,
@@ -90,7 +93,7 @@ pub fn parse(name: &str, text: &str) -> Result<Settings, String> {
     } else {
         toml::Value::Table(table)
     };
-    let known = ["select", "fail-on", "require-weights", "vllm", "ignore"];
+    let known = ["select", "fail-on", "require-weights", "vllm", "baseline", "ignore"];
     for key in own.as_table().into_iter().flat_map(|t| t.keys()) {
         if !known.contains(&key.as_str()) {
             return Err(match nearest_name(known, key) {
@@ -126,6 +129,8 @@ struct Row {
     path: Option<Pattern>,
     tensor: Option<Pattern>,
     used: bool,
+    /// A checkpoint that its path means was linted.
+    reached: bool,
 }
 
 impl Ignores {
@@ -140,41 +145,42 @@ impl Ignores {
             if rules.is_empty() {
                 return Err(unknown(all, &i.rule));
             }
-            Ok(Row { path: glob(&i.path), tensor: glob(&i.tensor), ignore: i.clone(), rules, used: false })
+            Ok(Row {
+                path: glob(&i.path),
+                tensor: glob(&i.tensor),
+                ignore: i.clone(),
+                rules,
+                used: false,
+                reached: false,
+            })
         };
         Ok(Ignores { rows: ignores.iter().map(row).collect::<Result<_, _>>()? })
     }
 
-    /// Takes out what is ignored: with a `tensor` glob, only findings all of whose subjects match. What is left says
-    /// what it always said.
-    pub fn apply(&mut self, checkpoint: &str, findings: Vec<Finding>) -> (Vec<Finding>, Vec<Ignored>) {
-        let mut out = Vec::new();
-        let mut gone = Vec::new();
-        for finding in findings {
-            let names = &finding.subjects.names;
-            let row = self.rows.iter_mut().find(|row| {
-                row.rules.contains(&finding.rule)
-                    && row.path.as_ref().is_none_or(|p| p.matches(checkpoint))
-                    && row.tensor.as_ref().is_none_or(|t| !names.is_empty() && names.iter().all(|n| t.matches(n)))
-            });
-            let Some(row) = row else {
-                out.push(finding);
-                continue;
-            };
-            row.used = true;
-            gone.push(Ignored {
-                rule: finding.rule.to_owned(),
-                message: finding.message,
-                subjects: finding.subjects.count,
-                reason: row.ignore.reason.clone(),
-            });
+    /// Notes that a checkpoint was linted, whatever was found in it.
+    pub fn reach(&mut self, checkpoint: &str) {
+        for row in &mut self.rows {
+            row.reached |= row.path.as_ref().is_some_and(|p| p.matches(checkpoint));
         }
-        (out, gone)
     }
 
-    /// Ignores that matched nothing, by number from one: what they were for is gone.
-    pub fn unused(&self) -> impl Iterator<Item = (usize, &Ignore)> {
-        self.rows.iter().enumerate().filter(|(_, r)| !r.used).map(|(i, r)| (i + 1, &r.ignore))
+    /// Why a finding is ignored, if it is: with a `tensor` glob, only when all of its subjects match.
+    pub fn reason(&mut self, checkpoint: &str, finding: &Finding) -> Option<&str> {
+        let names = &finding.subjects.names;
+        let row = self.rows.iter_mut().find(|row| {
+            row.rules.contains(&finding.rule)
+                && row.path.as_ref().is_none_or(|p| p.matches(checkpoint))
+                && row.tensor.as_ref().is_none_or(|t| !names.is_empty() && names.iter().all(|n| t.matches(n)))
+        })?;
+        row.used = true;
+        Some(&row.ignore.reason)
+    }
+
+    /// Ignores that matched nothing, by number from one: what they were for is gone. Unless whole folders were linted (`all`),
+    /// only those count whose path was: the others may be for checkpoints that this run did not look at, as in a hook.
+    pub fn unused(&self, all: bool) -> impl Iterator<Item = (usize, &Ignore)> {
+        let rows = self.rows.iter().enumerate();
+        rows.filter(move |(_, r)| !r.used && (all || r.reached)).map(|(i, r)| (i + 1, &r.ignore))
     }
 }
 

@@ -15,12 +15,42 @@ const SHOWN: usize = 10;
 /// # Errors
 /// When writing fails.
 pub fn render(report: &Report, look: Look, out: &mut dyn Write) -> io::Result<()> {
+    let left = annotations(report, look, out)?;
+    // Nothing of a checkpoint's stands in this line: the runner looks for commands in any.
+    writeln!(out, "ckpt-lint: {}: {}", count(report.checkpoints.len(), "checkpoint"), tally(report))?;
+    out.write_all(left.as_bytes())
+}
+
+/// The report for people with the annotations behind it: what one wants of a log, when nobody asked for a format. The
+/// runner looks for commands in any line, so none of the text may be one.
+///
+/// # Errors
+/// When writing fails.
+pub fn render_log(report: &Report, look: Look, text: &str, out: &mut dyn Write) -> io::Result<()> {
+    for line in text.lines() {
+        writeln!(out, "{}", harmless(line))?;
+    }
+    let left = annotations(report, look, out)?;
+    out.write_all(left.as_bytes())
+}
+
+/// A line that gives no orders, with the characters that [`crate::locate::clean`] takes.
+fn harmless(line: &str) -> String {
+    let line = line.replace("##[", "##\u{ff3b}");
+    match line.trim_start().strip_prefix("::") {
+        Some(rest) => format!("\u{fe55}:{rest}"),
+        None => line,
+    }
+}
+
+/// One command a finding; returns what to say of those that are left out.
+fn annotations(report: &Report, look: Look, out: &mut dyn Write) -> io::Result<String> {
     for e in report.errors.iter().take(SHOWN) {
         writeln!(out, "::error title=ckpt-lint::{}", data(&e.message))?;
     }
     let mut room = [SHOWN.saturating_sub(report.errors.len()), SHOWN, SHOWN];
     let mut left = [report.errors.len().saturating_sub(SHOWN), 0, 0];
-    for (section, shown, _) in anchor::findings(report) {
+    for (section, shown) in anchor::findings(report) {
         let (at, command) = match shown.finding.level {
             Level::Error => (0, "error"),
             Level::Warning => (1, "warning"),
@@ -43,15 +73,13 @@ pub fn render(report: &Report, look: Look, out: &mut dyn Write) -> io::Result<()
         let text = format!("{}\n\n{}", plain(shown, &report.target.vllm), shown.url);
         writeln!(out, ",title={}::{}", property(shown.finding.rule), data(&text))?;
     }
-    // Nothing of a checkpoint's stands in this line: the runner looks for commands in any.
-    writeln!(out, "ckpt-lint: {}: {}", count(report.checkpoints.len(), "checkpoint"), tally(report))?;
     let names = ["error", "warning", "note"];
     let left: Vec<String> = left.iter().zip(names).filter(|l| *l.0 > 0).map(|(n, name)| count(*n, name)).collect();
-    if !left.is_empty() {
-        let left = left.join(", ");
-        writeln!(out, "ckpt-lint: {left} not annotated: GitHub shows {SHOWN} of a level in a step")?;
+    if left.is_empty() {
+        return Ok(String::new());
     }
-    Ok(())
+    let left = left.join(", ");
+    Ok(format!("ckpt-lint: {left} not annotated: GitHub shows {SHOWN} of a level in a step\n"))
 }
 
 /// A message. The runner undoes this after it has found the command's end.
@@ -71,6 +99,8 @@ mod tests {
     #[test]
     fn nothing_ends_a_command() {
         assert_eq!(data("50%\r\n::stop-commands::x"), "50%25%0D%0A::stop-commands::x");
+        assert_eq!(harmless("  ::error::x ##[add-mask]y"), "\u{fe55}:error::x ##\u{ff3b}add-mask]y");
+        assert_eq!(harmless(" 3 │ \"a::b\""), " 3 │ \"a::b\"");
         assert_eq!(property("a,b::c%\n"), "a%2Cb%3A%3Ac%25%0A");
     }
 }

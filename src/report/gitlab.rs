@@ -17,12 +17,12 @@ const MESSAGE: usize = 160;
 pub fn render(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let issues: Vec<Value> = anchor::findings(report)
         .into_iter()
-        .map(|(section, shown, print)| {
+        .map(|(section, shown)| {
             let f = &shown.finding;
             json!({
                 "description": description(shown, &report.target.vllm),
                 "check_name": f.rule,
-                "fingerprint": print,
+                "fingerprint": shown.print,
                 "severity": match f.level {
                     Level::Error => "major",
                     Level::Warning => "minor",

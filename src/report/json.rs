@@ -1,7 +1,7 @@
 //! The report as JSON. Version 1: fields may be added, none changes its meaning or goes.
 
 use super::{Class, Read, Report, RunError, Section, Shown, Stage, Target};
-use crate::finding::{Fix, Ignored, Level, Place, Subjects, VllmMessage};
+use crate::finding::{Fix, Level, Place, Subjects, VllmMessage};
 use crate::locate::Spot;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -51,8 +51,8 @@ struct Checkpoint<'a> {
     verdict: Verdict<'a>,
     /// Errors first, then by file, rule and place.
     findings: Vec<Finding<'a>>,
-    /// What the settings ignore; of it only the verdict still speaks.
-    ignored: &'a [Ignored],
+    /// What the settings or the baseline ignore; of it only the verdict still speaks.
+    ignored: Vec<Ignored<'a>>,
     /// Why the verdict is not complete.
     unknown: &'a [String],
     /// What was read and what was not.
@@ -91,6 +91,19 @@ struct Finding<'a> {
     help: Option<&'a str>,
     /// The repair as data; ckpt-lint applies none.
     fix: Option<&'a Fix>,
+}
+
+/// A finding that is known and accepted.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Ignored<'a> {
+    /// Rule.
+    rule: &'a str,
+    /// What the finding said.
+    message: &'a str,
+    /// How many things it was about.
+    subjects: usize,
+    /// Why it is ignored: the reason of the settings, or `baseline`.
+    reason: &'a str,
 }
 
 /// A position in a text file: of a tensor that an index names, there.
@@ -135,7 +148,7 @@ fn checkpoint(section: &Section) -> Checkpoint<'_> {
             garbage: v.garbage,
         },
         findings: section.findings.iter().map(finding).collect(),
-        ignored: &section.ignored,
+        ignored: section.ignored.iter().map(ignored).collect(),
         unknown: &section.unknown,
         read: &section.read,
     }
@@ -155,6 +168,11 @@ fn finding(shown: &Shown) -> Finding<'_> {
         help: f.help.as_deref(),
         fix: f.fix.as_ref(),
     }
+}
+
+fn ignored(i: &super::Ignored) -> Ignored<'_> {
+    let f = &i.shown.finding;
+    Ignored { rule: f.rule, message: &f.message, subjects: f.subjects.count, reason: &i.reason }
 }
 
 fn position(spot: &Spot) -> Option<Position<'_>> {

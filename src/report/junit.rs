@@ -1,6 +1,6 @@
 //! JUnit XML: a suite each checkpoint, a test each finding, for whatever shows test results.
 
-use super::words::plain;
+use super::words::{BY_NAMES, plain};
 use super::{Class, Report, Section, anchor};
 use crate::finding::Level;
 use crate::locate::clean;
@@ -47,15 +47,16 @@ fn suite(section: &Section, vllm: &str, out: &mut dyn Write) -> io::Result<()> {
     if passes(section) {
         let name = match section.verdict.class {
             Class::Unknown => format!("nothing speaks against vLLM {vllm}"),
+            _ if section.read.names_only => format!("vLLM {vllm} would load this checkpoint, {BY_NAMES}"),
             _ => format!("vLLM {vllm} would load this checkpoint"),
         };
         writeln!(out, r#"    <testcase name="{name}" classname="{path}"/>"#)?;
     }
-    for (shown, print) in section.findings.iter().zip(anchor::fingerprints(section)) {
+    for shown in &section.findings {
         let f = &shown.finding;
         let file = attribute(&anchor::path(section, shown));
         // Readers take tests of one name for one test.
-        let name = format!("{} {print}", f.rule);
+        let name = format!("{} {}", f.rule, shown.print);
         let line = anchor::lines(shown).map_or(String::new(), |l| format!(r#" line="{}""#, l[0]));
         writeln!(out, r#"    <testcase name="{name}" classname="{path}" file="{file}"{line}>"#)?;
         let message = attribute(&f.message);

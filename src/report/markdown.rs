@@ -4,8 +4,8 @@
 //! table is made of it.
 
 use super::text::Look;
-use super::words::{cleaned, evidence, level, levels, one_line, raised, tally, while_};
-use super::{Class, Report, Section, Shown, Verdict, anchor};
+use super::words::{BY_NAMES, cleaned, evidence, level, levels, one_line, raised, tally, while_};
+use super::{Class, Report, Section, Shown, anchor};
 use crate::finding::words::{count, size, thousands};
 use crate::finding::{Level, VllmMessage};
 use crate::locate::clean;
@@ -54,9 +54,11 @@ fn table(report: &Report, out: &mut String) {
 fn checkpoint(section: &Section, report: &Report, look: Look, out: &mut String) {
     let vllm = &report.target.vllm;
     out.push_str(&format!("### {}\n\n", code(&section.path)));
-    out.push_str(&format!("{}\n\n", verdict(&section.verdict, &section.unknown, vllm)));
+    out.push_str(&format!("{}\n\n", verdict(section, vllm)));
     let read = &section.read;
-    let what = if read.names_only {
+    let what = if read.config_only {
+        "no weights looked at".to_owned()
+    } else if read.names_only {
         format!("{} by name, no weights here", count(read.tensors, "tensor"))
     } else {
         let (shards, tensors) = (count(read.shards, "shard"), count(read.tensors, "tensor"));
@@ -128,9 +130,11 @@ fn word(class: Class) -> &'static str {
     }
 }
 
-fn verdict(v: &Verdict, unknown: &[String], vllm: &str) -> String {
+fn verdict(section: &Section, vllm: &str) -> String {
+    let Section { verdict: v, unknown, read, .. } = section;
     let short = |s: &str| code(&one_line(s, VERDICT));
     match v.class {
+        Class::Loads if read.names_only => format!("vLLM {vllm} **would load** this checkpoint, {BY_NAMES}"),
         Class::Loads => format!("vLLM {vllm} **would load** this checkpoint"),
         Class::Refuses => {
             let message = v.message.as_deref().filter(|m| !m.is_empty()).or(v.error_type.as_deref());

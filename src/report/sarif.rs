@@ -4,6 +4,7 @@ use super::words::{level, plain};
 use super::{Report, Section, Shown, anchor};
 use crate::finding::words::count;
 use crate::finding::{Level, Place};
+use crate::locate::clean;
 use crate::rule::Rule;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -32,6 +33,7 @@ struct Log<'a> {
 #[serde(rename_all = "camelCase")]
 struct Run<'a> {
     tool: Value,
+    automation_details: Value,
     column_kind: &'a str,
     original_uri_base_ids: Value,
     invocations: [Value; 1],
@@ -52,6 +54,9 @@ struct Outcome<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     related_locations: Vec<Location>,
     partial_fingerprints: Value,
+    /// All results of a run have some, or none has (3.27.23 of the standard); an empty list is a finding that counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    suppressions: Option<Value>,
 }
 
 #[derive(Serialize)]
@@ -99,9 +104,20 @@ struct Region {
 /// When writing fails.
 pub fn render(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let index: HashMap<&str, usize> = report.rules.iter().enumerate().map(|(i, r)| (r.name, i)).collect();
-    let all = anchor::findings(report);
-    let results =
-        all.iter().take(RESULTS).map(|(s, shown, print)| outcome(s, shown, print, &index, &report.target.vllm));
+    let mut all: Vec<_> = anchor::findings(report).into_iter().map(|(s, f)| (s, f, None)).collect();
+    // What is ignored stays a result, or code scanning would take it for mended, and for news when it is not ignored
+    // any more.
+    for section in &report.checkpoints {
+        all.extend(section.ignored.iter().map(|i| (section, &i.shown, Some(i.reason.as_str()))));
+    }
+    let any = all.iter().any(|r| r.2.is_some());
+    let results = all.iter().take(RESULTS).map(|(section, shown, reason)| Outcome {
+        suppressions: any.then(|| {
+            let one = |reason: &&str| json!({"kind": "external", "justification": literal(&clean(reason))});
+            reason.iter().map(one).collect()
+        }),
+        ..outcome(section, shown, &index, &report.target.vllm)
+    });
     let mut notes: Vec<Value> =
         report.errors.iter().map(|e| json!({"level": "error", "message": {"text": literal(&e.message)}})).collect();
     if all.len() > RESULTS {
@@ -119,6 +135,8 @@ pub fn render(report: &Report, out: &mut dyn Write) -> io::Result<()> {
                 "informationUri": HOME,
                 "rules": report.rules.iter().map(|r| descriptor(r)).collect::<Vec<_>>(),
             }}),
+            // Uploads of one category replace each other: what was asked for makes one, whatever is found there.
+            automation_details: json!({"id": category(&report.scope)}),
             column_kind: "unicodeCodePoints",
             original_uri_base_ids: json!({ROOT: {"description": {"text": "The root of the repository."}}}),
             invocations: [json!({
@@ -133,13 +151,7 @@ pub fn render(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
-fn outcome<'a>(
-    section: &Section,
-    shown: &'a Shown,
-    print: &str,
-    index: &HashMap<&str, usize>,
-    vllm: &str,
-) -> Outcome<'a> {
+fn outcome<'a>(section: &Section, shown: &'a Shown, index: &HashMap<&str, usize>, vllm: &str) -> Outcome<'a> {
     let f = &shown.finding;
     let [start_line, start_column, end_line, end_column] = anchor::lines(shown).unwrap_or([1; 4]);
     let path = anchor::path(section, shown);
@@ -163,7 +175,16 @@ fn outcome<'a>(
         }],
         related_locations: shard.into_iter().collect(),
         // The only one that code scanning reads. What the upload computes instead needs text, and shards are none.
-        partial_fingerprints: json!({"primaryLocationLineHash": print}),
+        partial_fingerprints: json!({"primaryLocationLineHash": shown.print}),
+        suppressions: None,
+    }
+}
+
+/// The category of code scanning: all before the last slash.
+fn category(scope: &str) -> String {
+    match scope.trim_matches('/') {
+        "" => "ckpt-lint/".to_owned(),
+        scope => format!("ckpt-lint/{}/", clean(scope)),
     }
 }
 

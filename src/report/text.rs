@@ -1,6 +1,6 @@
 //! The report for people: miette's frames around our own excerpts, vLLM's words, a help to paste, the verdict last.
 
-use super::words::{levels, one_line, tally, while_};
+use super::words::{BY_NAMES, levels, one_line, tally, while_, wrap};
 use super::{Class, FileState, Report, Section, Shown, Verdict};
 use crate::finding::words::{count, size, thousands};
 use crate::finding::{Level, VllmMessage};
@@ -23,6 +23,10 @@ pub struct Look {
     pub quiet: bool,
     /// Say how long it took: for people only, since reports get compared.
     pub time: bool,
+    /// Somebody looks on: no line is wider than `width`, unless it is a single name.
+    pub fit: bool,
+    /// Names of rules are links to their pages (OSC 8).
+    pub links: bool,
 }
 
 /// Lines of evidence before "… and N more".
@@ -40,6 +44,8 @@ const CYAN: &str = "\u{1b}[36m";
 const RED: &str = "\u{1b}[1;31m";
 const GREEN: &str = "\u{1b}[1;32m";
 const YELLOW: &str = "\u{1b}[1;33m";
+const LINK: &str = "\u{1b}]8;;";
+const END: &str = "\u{1b}\\";
 const OFF: &str = "\u{1b}[0m";
 
 /// Renders a report, with ANSI styles; the stream strips them where they are not wanted.
@@ -56,9 +62,13 @@ pub fn render(report: &Report, look: Look, out: &mut dyn Write) -> io::Result<()
             }
         }
         if !look.quiet {
-            writeln!(out, "  {DIM}{}{OFF}", summary(section, look, report))?;
+            for (i, line) in fitted(&summary(section, look, report), look).iter().enumerate() {
+                writeln!(out, "  {}{DIM}{line}{OFF}", if i > 0 { "  " } else { "" })?;
+            }
         }
-        writeln!(out, "  {}", verdict(&section.verdict, &section.unknown, &report.target.vllm))?;
+        for (i, line) in fitted(&verdict(section, &report.target.vllm), look).iter().enumerate() {
+            writeln!(out, "  {}{line}", if i > 0 { "  " } else { "" })?;
+        }
         if report.checkpoints.len() > 1 {
             writeln!(out)?;
         }
@@ -68,6 +78,11 @@ pub fn render(report: &Report, look: Look, out: &mut dyn Write) -> io::Result<()
         writeln!(out, "{BOLD}{total}{OFF}: {}", tally(report))?;
     }
     Ok(())
+}
+
+/// A line of the end: whole where it goes to a file, broken where it would break anyway.
+fn fitted(line: &str, look: Look) -> Vec<String> {
+    if look.fit { wrap(line, look.width.saturating_sub(4)) } else { vec![line.to_owned()] }
 }
 
 fn finding<'s>(
@@ -85,7 +100,7 @@ fn finding<'s>(
         .with_width(usize::from(u16::MAX))
         .with_context_lines(1)
         .with_links(false);
-    handler.render_report(&mut text, &Framed::new(shown, look.width)).map_err(io::Error::other)?;
+    handler.render_report(&mut text, &Framed::new(shown, look)).map_err(io::Error::other)?;
     writeln!(out, "{}", text.trim_end())?;
     let lines = if f.evidence.is_empty() { &f.subjects.names } else { &f.evidence };
     // A single name stands in the title or the frame already.
@@ -97,7 +112,9 @@ fn finding<'s>(
             _ => LINES,
         };
         for line in lines.iter().take(room) {
-            writeln!(out, "    {}", clean(line))?;
+            for (i, line) in hung(&clean(line), look).iter().enumerate() {
+                writeln!(out, "    {}{line}", if i > 0 { "  " } else { "" })?;
+            }
         }
         if lines.len() > room {
             writeln!(out, "    {DIM}… and {} more (all of them with -v){OFF}", thousands((lines.len() - room) as u64))?;
@@ -115,11 +132,34 @@ fn finding<'s>(
             let lead = if i == 0 { format!("{CYAN}help:{OFF} ") } else { "      ".into() };
             writeln!(out, "    {lead}{line}")?;
         }
-        for line in lines {
-            writeln!(out, "      {}", clean(line))?;
+        // What is to be pasted breaks at its spaces: lists stay lists.
+        for line in lines.map(clean) {
+            let broken = if look.fit { wrap(&line, look.width.saturating_sub(6)) } else { vec![line] };
+            for line in broken {
+                writeln!(out, "      {line}")?;
+            }
         }
     }
     writeln!(out)
+}
+
+/// A line of evidence: on a terminal, broken at the gaps between its columns first.
+fn hung(line: &str, look: Look) -> Vec<String> {
+    let room = look.width.saturating_sub(6);
+    if !look.fit || line.chars().count() <= room + 2 {
+        return vec![line.to_owned()];
+    }
+    let mut out: Vec<String> = Vec::new();
+    for part in line.split("   ").map(str::trim).filter(|p| !p.is_empty()) {
+        match out.last_mut() {
+            Some(last) if last.chars().count() + 3 + part.chars().count() <= room => {
+                last.push_str("   ");
+                last.push_str(part);
+            }
+            _ => out.extend(wrap(part, room)),
+        }
+    }
+    out
 }
 
 /// vLLM's own words. Only one message is what it prints first.
@@ -147,11 +187,13 @@ fn summary(section: &Section, look: Look, report: &Report) -> String {
     let read = &section.read;
     let mut parts = vec![levels(|l| section.count(l))];
     if !section.ignored.is_empty() {
-        parts.push(format!("{} ignored by the settings", section.ignored.len()));
+        parts.push(format!("{} ignored", section.ignored.len()));
     }
     let tensors = count(read.tensors, "tensor");
     parts.push(if read.names_only {
         format!("{} by name", count(read.tensors, "tensor"))
+    } else if read.config_only {
+        "no weights looked at".to_owned()
     } else if read.shards == 0 {
         "no shards".to_owned()
     } else {
@@ -187,9 +229,11 @@ fn summary(section: &Section, look: Look, report: &Report) -> String {
 }
 
 /// The verdict in the design's words.
-fn verdict(v: &Verdict, unknown: &[String], vllm: &str) -> String {
+fn verdict(section: &Section, vllm: &str) -> String {
+    let Section { verdict: v, unknown, read, .. } = section;
     let plain = |s: &str| clean(&one_line(s, VERDICT));
     match v.class {
+        Class::Loads if read.names_only => format!("vLLM {vllm} {GREEN}would load{OFF} this checkpoint, {BY_NAMES}"),
         Class::Loads => format!("vLLM {vllm} {GREEN}would load{OFF} this checkpoint"),
         Class::Refuses => {
             let message =
@@ -208,23 +252,6 @@ fn verdict(v: &Verdict, unknown: &[String], vllm: &str) -> String {
     }
 }
 
-/// Breaks at spaces; what has none stays whole.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last().map_or(0, |l| l.chars().count());
-        if line > 0 && line + 1 + word.chars().count() > width.max(20) {
-            lines.push(word.to_owned());
-        } else if let Some(last) = lines.last_mut() {
-            if !last.is_empty() {
-                last.push(' ');
-            }
-            last.push_str(word);
-        }
-    }
-    lines
-}
-
 /// A finding as miette wants it. It never sees more of a file than the excerpt.
 #[derive(Debug)]
 struct Framed {
@@ -235,12 +262,15 @@ struct Framed {
 }
 
 impl Framed {
-    fn new(shown: &Shown, width: usize) -> Self {
+    fn new(shown: &Shown, look: Look) -> Self {
         let f = &shown.finding;
-        let room = width.saturating_sub(4);
+        let room = look.width.saturating_sub(4);
         let mut lines = wrap(&clean(&f.message), room);
         let fits = lines.last().is_some_and(|l| l.chars().count() + 3 + f.rule.len() <= room);
-        let rule = format!("{DIM}{}{OFF}", f.rule);
+        let rule = match look.links {
+            true => format!("{DIM}{LINK}{}{END}{}{LINK}{END}{OFF}", shown.url, f.rule),
+            false => format!("{DIM}{}{OFF}", f.rule),
+        };
         match lines.last_mut() {
             Some(last) if fits => *last = format!("{last}   {rule}"),
             _ => lines.push(rule),
@@ -250,12 +280,12 @@ impl Framed {
             Level::Warning => Severity::Warning,
             Level::Note => Severity::Advice,
         };
-        Framed {
-            message: lines.join("\n"),
-            severity,
-            source: shown.spot.as_ref().and_then(Lines::new),
-            label: f.label.as_deref().map(clean),
-        }
+        let source = shown.spot.as_ref().and_then(|s| Lines::new(s, look));
+        let label = f.label.as_deref().map(clean).map(|label| match &source {
+            Some(source) if look.fit => wrap(&label, look.width.saturating_sub(source.before_label())).join("\n"),
+            _ => label,
+        });
+        Framed { message: lines.join("\n"), severity, source, label }
     }
 }
 
@@ -292,12 +322,19 @@ struct Lines {
     first_line: usize,
     mark: (usize, usize),
     position: (usize, usize),
+    /// Columns before each line.
+    gutter: usize,
 }
 
 impl Lines {
-    fn new(spot: &Spot) -> Option<Self> {
+    fn new(spot: &Spot, look: Look) -> Option<Self> {
         let region = spot.region.as_ref()?;
-        let excerpt = &region.excerpt;
+        // What stands before a line: its number, the frame.
+        let gutter = (region.excerpt.first_line + 2).to_string().len() + 4;
+        let excerpt = match look.fit {
+            true => region.excerpt.narrow(look.width.saturating_sub(gutter)),
+            false => region.excerpt.clone(),
+        };
         let before: usize = excerpt.lines.iter().take(excerpt.marked).map(|l| l.len() + 1).sum();
         Some(Lines {
             name: clean(&spot.file),
@@ -305,7 +342,18 @@ impl Lines {
             first_line: excerpt.first_line,
             mark: (before + excerpt.mark.start, before + excerpt.mark.end),
             position: (region.line, region.column),
+            gutter,
         })
+    }
+}
+
+impl Lines {
+    /// Columns before a label: the frame, what stands before the middle of the mark, the hook.
+    fn before_label(&self) -> usize {
+        let (start, end) = self.mark;
+        let line = self.text.get(..start).map_or("", |t| t.rsplit('\n').next().unwrap_or_default());
+        let mark = self.text.get(start..end).map_or(0, |t| t.chars().count());
+        self.gutter + line.chars().count() + mark / 2 + 4
     }
 }
 

@@ -10,6 +10,9 @@ const MESSAGE: usize = 2_000;
 /// Lines of a help, of evidence and the like, in the same.
 const LINES: usize = 20;
 
+/// How far a verdict goes without the weights.
+pub(super) const BY_NAMES: &str = "by its names: the weights are not here";
+
 /// When vLLM raises, in the middle of a sentence.
 pub(super) fn while_(stage: Stage) -> &'static str {
     match stage {
@@ -57,6 +60,23 @@ pub(super) fn one_line(text: &str, max: usize) -> String {
     let sentence = line.split_once(". ").map_or(line, |s| s.0);
     let out: String = sentence.chars().take(max).collect();
     if out.len() == text.len() { out } else { out.trim_end_matches(['.', ' ', ':']).to_owned() + "…" }
+}
+
+/// Breaks at spaces; what has none stays whole.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last().map_or(0, |l| l.chars().count());
+        if line > 0 && line + 1 + word.chars().count() > width.max(20) {
+            lines.push(word.to_owned());
+        } else if let Some(last) = lines.last_mut() {
+            if !last.is_empty() {
+                last.push(' ');
+            }
+            last.push_str(word);
+        }
+    }
+    lines
 }
 
 /// The level in one word.

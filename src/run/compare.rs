@@ -1,6 +1,6 @@
 //! `ckpt-lint diff`: two arguments, two checkpoints, one comparison.
 
-use super::{Exit, Failure, show};
+use super::{Exit, Failure, show, terminal};
 use crate::checkpoint::Checkpoint;
 use crate::cli::{self, ListKind};
 use crate::diff::{self, Diff};
@@ -17,7 +17,7 @@ pub(super) fn run(args: &cli::Diff, out: &mut dyn Write) -> Result<Exit, Failure
         ListKind::Json => diff::json::render(&diff, out)?,
         ListKind::Text => {
             let mut styled = Vec::new();
-            diff::text::render(&diff, show::width(io::stdout().is_terminal()), &mut styled)?;
+            diff::text::render(&diff, terminal::width(io::stdout().is_terminal()), &mut styled)?;
             show::painted(&styled, args.color, out)?;
         }
     }
@@ -27,7 +27,11 @@ pub(super) fn run(args: &cli::Diff, out: &mut dyn Write) -> Result<Exit, Failure
 /// The one checkpoint that an argument stands for.
 fn read(path: &Path) -> Result<Checkpoint, Failure> {
     let usage = |e: SourceError| Failure::Usage(clean(&e.to_string()));
-    match &discover(&[path]).map_err(usage)?[..] {
+    let (found, mut errors) = discover(&[path]);
+    if !errors.is_empty() {
+        return Err(usage(errors.swap_remove(0)));
+    }
+    match &found[..] {
         [one] => {
             let source = LocalSource::open(&one.folder).map_err(usage)?;
             let mut checkpoint = Checkpoint::read(&source, &one.display).map_err(usage)?;

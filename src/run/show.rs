@@ -1,24 +1,23 @@
 //! From facts, plan and findings to the plain report, and from there to the streams.
 
-use super::{Exit, Failure};
+use super::{Exit, Failure, terminal};
 use crate::checkpoint::{Checkpoint, Part, ShardState};
 use crate::cli::{Check, Color, Kind, Output};
-use crate::finding::{Finding, Ignored, Level};
+use crate::finding::{Finding, Level, fingerprints};
 use crate::locate::{Locator, clean};
-use crate::policy::Settings;
+use crate::policy::{Settings, nearest_name};
 use crate::report::{
-    self, Class, FileState, Read, Report, Section, Shown, Stage, Verdict, github, gitlab, json, junit, markdown, sarif,
-    text,
+    self, Class, FileState, Ignored, Read, Report, Section, Shown, Stage, Verdict, github, gitlab, json, junit,
+    markdown, sarif, text,
 };
+use crate::rule::Rule;
 use crate::rules;
+use crate::source::{self, SourceError};
 use crate::vllm::trace::{self, Kind as Event};
 use crate::vllm::{Plan, Target};
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::{Component, Path};
-
-/// Columns where there is no terminal to ask.
-const WIDTH: usize = 100;
+use std::io::{self, BufWriter, Write};
+use std::path::{Component, Path, PathBuf};
 
 /// The target for the report.
 pub(super) fn target(t: &Target) -> report::Target {
@@ -30,13 +29,12 @@ pub(super) fn target(t: &Target) -> report::Target {
     }
 }
 
-/// One section of the report. The finding with vLLM's first message leads.
+/// One section of the report, from findings and the reasons why they are ignored. The finding with vLLM's first message leads.
 pub(super) fn section(
     cp: &Checkpoint,
     base: String,
     plan: &Plan,
-    mut findings: Vec<Finding>,
-    ignored: Vec<Ignored>,
+    mut findings: Vec<(Finding, Option<String>)>,
 ) -> Section {
     let verdict = verdict(plan);
     let is_first = |f: &Finding| {
@@ -44,17 +42,27 @@ pub(super) fn section(
             Some(&v.text) == verdict.message.as_ref() && Some(&v.error_type) == verdict.error_type.as_ref()
         })
     };
-    findings.sort_by_key(|f| !is_first(f));
+    findings.sort_by_key(|f| !is_first(&f.0));
+    let prints = fingerprints(&base, findings.iter().map(|f| &f.0));
     let mut locator = Locator::new(cp);
-    let shown = findings.into_iter().map(|finding| Shown {
-        url: rules::find(finding.rule).map(|r| r.url()).unwrap_or_default(),
-        spot: locator.locate(&finding.place),
-        finding,
-    });
+    let mut shown = Vec::new();
+    let mut ignored = Vec::new();
+    for ((finding, reason), print) in findings.into_iter().zip(prints) {
+        let url = rules::find(finding.rule).map(|r| r.url()).unwrap_or_default();
+        let mut spot = locator.locate(&finding.place);
+        if let Some(spot) = spot.as_mut().filter(|_| cp.config_only) {
+            spot.file.clone_from(&cp.path);
+        }
+        let one = Shown { url, spot, finding, print };
+        match reason {
+            None => shown.push(one),
+            Some(reason) => ignored.push(Ignored { shown: one, reason }),
+        }
+    }
     Section {
         path: cp.path.clone(),
         base,
-        findings: shown.collect(),
+        findings: shown,
         ignored,
         unknown: plan
             .trace
@@ -70,16 +78,63 @@ pub(super) fn section(
 /// A folder as seen from the root of a repository. Links inside the repository are kept, since their names are the
 /// ones that are checked in.
 pub(super) fn base(folder: &Path, root: Option<&Path>) -> String {
-    let whole = |path: &Path| match std::path::absolute(path) {
-        Ok(absolute) if !absolute.components().any(|c| c == Component::ParentDir) => absolute,
-        _ => path.canonicalize().unwrap_or_else(|_| path.to_path_buf()),
-    };
     let folder = whole(folder);
     // A root that is not there, or not above the folder, is no help; the current folder may be.
     let here = Path::new(".");
     let roots = [root.filter(|r| !r.as_os_str().is_empty()).unwrap_or(here), here];
     let inside = roots.iter().find_map(|r| folder.strip_prefix(whole(r)).ok());
     inside.unwrap_or(&folder).display().to_string().replace('\\', "/")
+}
+
+/// An error with what somebody may have meant instead.
+pub(super) fn error(e: &SourceError) -> String {
+    let near = |path: &Path| {
+        let name = path.file_name()?.to_str()?;
+        let names = source::siblings(path);
+        let near = nearest_name(names.iter().map(String::as_str), name).filter(|n| *n != name)?;
+        Some(path.with_file_name(near).display().to_string())
+    };
+    match e {
+        SourceError::Missing(path) => match near(path) {
+            Some(near) => format!("{e}; did you mean `{near}`?"),
+            None => e.to_string(),
+        },
+        _ => e.to_string(),
+    }
+}
+
+/// What one run is about, from the root; nothing when it has several arguments.
+pub(super) fn scope(args: &Check) -> String {
+    match args.paths.as_slice() {
+        [only] if only.is_dir() => base(only, args.root.as_deref()),
+        [file] => file.parent().map_or_else(String::new, |f| base(&Path::new(".").join(f), args.root.as_deref())),
+        _ => String::new(),
+    }
+}
+
+/// A path without a beginning that depends on where one works.
+fn whole(path: &Path) -> PathBuf {
+    match std::path::absolute(path) {
+        Ok(absolute) if !absolute.components().any(|c| c == Component::ParentDir) => absolute,
+        _ => path.canonicalize().unwrap_or_else(|_| path.to_path_buf()),
+    }
+}
+
+/// A folder as seen from another one, `/` as separator; absolute when they share nothing but the root.
+pub(super) fn relative(folder: &Path, from: &Path) -> String {
+    let here = if from.as_os_str().is_empty() { Path::new(".") } else { from };
+    let (folder, from) = (whole(folder), whole(here));
+    let named = |path: &Path| path.components().filter(|c| matches!(c, Component::Normal(_))).count();
+    let shared: PathBuf = folder.components().zip(from.components()).take_while(|(a, b)| a == b).map(|c| c.0).collect();
+    let (Ok(down), Ok(up)) = (folder.strip_prefix(&shared), from.strip_prefix(&shared)) else {
+        return folder.display().to_string().replace('\\', "/");
+    };
+    let path = match named(&shared) {
+        0 => folder.clone(),
+        _ => up.components().map(|_| Path::new("..")).chain([down]).collect(),
+    };
+    let text = path.display().to_string().replace('\\', "/");
+    if text.is_empty() { ".".to_owned() } else { text }
 }
 
 fn verdict(plan: &Plan) -> Verdict {
@@ -118,6 +173,7 @@ fn read(cp: &Checkpoint, plan: &Plan) -> Read {
         tensors: if plan.names_only { plan.tensors } else { tensors },
         bytes,
         names_only: plan.names_only,
+        config_only: cp.config_only,
     }
 }
 
@@ -147,14 +203,22 @@ pub(super) fn write(report: &Report, args: &Check, out: &mut dyn Write) -> Resul
             "two formats for standard output; give one of them a file: `--format json=FILE`".into(),
         ));
     }
-    let terminal = io::stdout().is_terminal();
+    let watched = terminal::watched();
     for output in outputs {
+        let fit = watched && output.file.is_none();
         let look = text::Look {
-            width: width(terminal && output.file.is_none()),
+            width: terminal::width(fit),
             verbose: args.verbose,
             quiet: args.quiet,
-            time: args.verbose || terminal && output.file.is_none(),
+            time: args.verbose || fit,
+            fit,
+            links: output.file.is_none() && terminal::links(),
         };
+        if args.format.is_empty() && terminal::in_actions() {
+            let mut text = Vec::new();
+            styled(report, look, args.color, &mut text)?;
+            return Ok(github::render_log(report, look, &String::from_utf8_lossy(&text), out)?);
+        }
         match &output.file {
             None => one(report, output.kind, look, args.color, out)?,
             Some(path) => {
@@ -204,12 +268,6 @@ fn stripped(styled: &[u8]) -> io::Result<Vec<u8>> {
     Ok(plain.into_inner())
 }
 
-/// Columns of the terminal, or a good number of them.
-pub(super) fn width(terminal: bool) -> usize {
-    let columns = terminal.then(terminal_size::terminal_size).flatten().map(|s| usize::from(s.0.0));
-    columns.unwrap_or(WIDTH).clamp(60, 140)
-}
-
 /// `ckpt-lint rules`.
 pub(super) fn rules(as_json: bool, out: &mut dyn Write) -> Result<Exit, Failure> {
     if as_json {
@@ -225,16 +283,25 @@ pub(super) fn rules(as_json: bool, out: &mut dyn Write) -> Result<Exit, Failure>
         writeln!(out)?;
         return Ok(Exit::Clean);
     }
-    let wide = rules::all().map(|r| r.name.len()).max().unwrap_or(0);
-    for r in rules::all() {
+    list(&rules::all().collect::<Vec<_>>(), out)?;
+    Ok(Exit::Clean)
+}
+
+/// Rules with level and summary.
+pub(super) fn list(rules: &[&Rule], out: &mut dyn Write) -> io::Result<()> {
+    let wide = rules.iter().map(|r| r.name.len()).max().unwrap_or(0);
+    for r in rules {
         let level = match r.level {
             Level::Error => "error",
             Level::Warning => "warning",
             Level::Note => "note",
         };
-        writeln!(out, "{:wide$}  {level:7}  {}", r.name, r.summary)?;
+        let lead = wide + 11;
+        let room = if terminal::watched() { terminal::width(true).saturating_sub(lead) } else { usize::MAX };
+        let lines = report::wrap(r.summary, room).join(&format!("\n{:lead$}", ""));
+        writeln!(out, "{:wide$}  {level:7}  {lines}", r.name)?;
     }
-    Ok(Exit::Clean)
+    Ok(())
 }
 
 /// The settings in effect, as one would write them.

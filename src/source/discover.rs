@@ -10,6 +10,8 @@ use super::SourceError;
 const MAX_DEPTH: usize = 12;
 /// Entries that are looked at for one argument.
 const MAX_ENTRIES: usize = 1_000_000;
+/// Names that are looked at for what somebody may have meant.
+const MAX_SIBLINGS: usize = 1_000;
 /// What a file must end in for its folder to be linted in its stead once it is gone. Anything else that is missing is
 /// a typing error.
 const CHECKPOINT_FILES: [&str; 8] = ["json", "safetensors", "bin", "pt", "gguf", "jinja", "model", "txt"];
@@ -23,6 +25,21 @@ pub struct Found {
     pub display: String,
 }
 
+/// The argument that means standard input.
+const STDIN: &str = "-";
+
+impl Found {
+    /// One `config.json` from standard input. A folder of that name is `./-`.
+    pub fn stdin() -> Found {
+        Found { folder: PathBuf::from(STDIN), display: "<stdin>".to_owned() }
+    }
+
+    /// Whether it is [`Found::stdin`].
+    pub fn is_stdin(&self) -> bool {
+        self.folder.as_os_str() == STDIN
+    }
+}
+
 /// The checkpoint folders that `paths` stand for, in argument order, each once.
 ///
 /// * A folder stands for itself when it is a checkpoint, and for every checkpoint below it. A folder is a checkpoint
@@ -32,32 +49,19 @@ pub struct Found {
 /// * A lone `config.json` above real checkpoints is taken for something else of that project.
 /// * A file stands for the nearest checkpoint above it. So does a deleted one, as pre-commit passes them.
 ///
-/// # Errors
-/// A path that is missing, or nothing to lint.
-pub fn discover<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<Found>, SourceError> {
+/// A path that is missing, or below which there is nothing to lint, is an error beside what the others led to.
+pub fn discover<P: AsRef<Path>>(paths: &[P]) -> (Vec<Found>, Vec<SourceError>) {
     let mut found = Vec::new();
+    let mut errors = Vec::new();
     let mut seen = HashSet::new();
     for path in paths {
-        let path = path.as_ref();
-        let mut here = Vec::new();
-        match fs::metadata(path) {
-            Ok(meta) if meta.is_dir() => {
-                let mut search = Search { root: path, entries: 0, visited: HashSet::new() };
-                search.walk(path, 0, Parent::None, &mut here)?;
+        let here = match stands_for(path.as_ref()) {
+            Ok(here) => here,
+            Err(e) => {
+                errors.push(e);
+                continue;
             }
-            Ok(_) => here.extend(owner(path)),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                let ext = path.extension().and_then(|e| e.to_str()).unwrap_or("");
-                match owner(path).filter(|_| CHECKPOINT_FILES.contains(&ext)) {
-                    Some(folder) => here.push(folder),
-                    None => return Err(SourceError::Missing(path.display().to_string())),
-                }
-            }
-            Err(e) => return Err(SourceError::io(path.display(), e)),
-        }
-        if here.is_empty() {
-            return Err(SourceError::NothingHere(path.display().to_string()));
-        }
+        };
         for folder in here {
             let key = fs::canonicalize(&folder).unwrap_or_else(|_| folder.clone());
             if seen.insert(key) {
@@ -66,10 +70,40 @@ pub fn discover<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<Found>, SourceError> 
             }
         }
     }
-    if found.is_empty() {
-        return Err(SourceError::NothingHere("no path".to_owned()));
+    (found, errors)
+}
+
+/// The checkpoint folders that one argument stands for.
+fn stands_for(path: &Path) -> Result<Vec<PathBuf>, SourceError> {
+    let mut here = Vec::new();
+    match fs::metadata(path) {
+        Ok(meta) if meta.is_dir() => {
+            let mut search = Search { root: path, entries: 0, visited: HashSet::new() };
+            search.walk(path, 0, Parent::None, &mut here)?;
+        }
+        Ok(_) => here.extend(owner(path)),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            let ext = path.extension().and_then(|e| e.to_str()).unwrap_or("");
+            match owner(path).filter(|_| CHECKPOINT_FILES.contains(&ext)) {
+                Some(folder) => here.push(folder),
+                None => return Err(SourceError::Missing(path.to_path_buf())),
+            }
+        }
+        Err(e) => return Err(SourceError::io(path.display(), e)),
     }
-    Ok(found)
+    if here.is_empty() {
+        return Err(SourceError::NothingHere(path.display().to_string()));
+    }
+    Ok(here)
+}
+
+/// Names beside a path that is not there, for whoever mistyped it.
+pub fn siblings(path: &Path) -> Vec<String> {
+    let folder = path.parent().filter(|f| !f.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_SIBLINGS);
+    let mut names: Vec<String> = entries.map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
 }
 
 /// The nearest checkpoint at or above a file's folder; three levels up at most.
@@ -210,11 +244,7 @@ mod tests {
 
     fn found(dir: &tempfile::TempDir, args: &[&str]) -> Vec<String> {
         let args: Vec<_> = args.iter().map(|a| dir.path().join(a)).collect();
-        discover(&args)
-            .unwrap()
-            .iter()
-            .map(|f| f.folder.strip_prefix(dir.path()).unwrap().display().to_string())
-            .collect()
+        discover(&args).0.iter().map(|f| f.folder.strip_prefix(dir.path()).unwrap().display().to_string()).collect()
     }
 
     #[test]
@@ -256,11 +286,14 @@ mod tests {
     fn errors_name_the_path() {
         let dir = tree(&["m/config.json", "src/main.py"]);
         for (arg, missing) in [("m/typo", true), ("nowhere/x.json", true), ("src", false), ("src/main.py", false)] {
-            let error = discover(&[dir.path().join(arg)]).unwrap_err();
+            let error = discover(&[dir.path().join(arg)]).1.remove(0);
             assert_eq!(matches!(error, SourceError::Missing(_)), missing, "{arg}: {error}");
             assert!(error.to_string().contains(arg), "{error}");
         }
-        assert!(discover::<&Path>(&[]).is_err());
+        // What can be looked at is, beside what cannot.
+        let (found, errors) = discover(&[dir.path().join("m"), dir.path().join("src")]);
+        assert_eq!((found.len(), errors.len()), (1, 1));
+        assert!(siblings(&dir.path().join("mm")).contains(&"m".to_owned()));
     }
 
     #[cfg(unix)]

@@ -33,7 +33,7 @@ impl LocalSource {
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, SourceError> {
         let folder = folder.as_ref();
         if !folder.exists() {
-            return Err(SourceError::Missing(folder.display().to_string()));
+            return Err(SourceError::Missing(folder.to_path_buf()));
         }
         let mut source = LocalSource { files: Vec::new(), paths: HashMap::new() };
         source.walk(folder)?;

@@ -1,6 +1,7 @@
 //! Files that exist only in memory: for tests, and for checkpoints that are described rather than stored.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 
 use super::{FileEntry, Source, SourceError};
 
@@ -34,6 +35,26 @@ impl MemorySource {
         }
         self
     }
+}
+
+/// Bytes that are read of standard input.
+const MAX_STDIN: u64 = 64 << 20;
+
+/// A folder of one file, from standard input.
+///
+/// # Errors
+/// When it cannot be read, or has no end in sight.
+pub fn stdin(name: &str) -> Result<MemorySource, SourceError> {
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().take(MAX_STDIN + 1).read_to_end(&mut bytes);
+    read.map_err(|e| SourceError::io("<stdin>", e))?;
+    if bytes.len() as u64 > MAX_STDIN {
+        let error = format!("more than {MAX_STDIN} bytes are no {name}");
+        return Err(SourceError::io("<stdin>", std::io::Error::other(error)));
+    }
+    let mut source = MemorySource::new();
+    source.add(name, bytes);
+    Ok(source)
 }
 
 /// Zeros are made up only to this length.

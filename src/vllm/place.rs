@@ -194,6 +194,11 @@ fn part(module: &Module, slot: &Slot, shape: &[u64], part: usize) -> Result<Plac
         },
         load => {
             let dim = output_dim(load);
+            if matches!(load, Load::Block { .. }) {
+                // Parts that are no whole blocks do not fit side by side.
+                let before = module.parts.iter().take(part).fold(0u64, |a, p| a.saturating_add(p.1));
+                narrow(&slot.shape, dim, rows(load, before), rows(load, *rows_of))?;
+            }
             let (left, placed) = narrow(shape, dim, 0, rows(load, *rows_of))?;
             let mut want = slot.shape.clone();
             if let Some(w) = want.get_mut(dim) {

@@ -60,6 +60,10 @@ pub fn report(case: &Case, args: &[&str]) -> (String, Exit) {
 /// What the command line prints for a folder, and how it ends.
 pub fn folder(path: &Path, args: &[&str]) -> (String, Exit) {
     let mut line: Vec<OsString> = vec!["ckpt-lint".into(), path.into()];
+    // A log of GitHub Actions gets annotations, too, when no format is asked for.
+    if !args.contains(&"--format") {
+        line.extend(["--format", "text"].map(OsString::from));
+    }
     line.extend(["--color", "never"].iter().chain(args).map(OsString::from));
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let done = run(Cli::from_args(line).unwrap(), &mut out, &mut err).unwrap();

@@ -68,8 +68,10 @@ impl Fp8 {
         let parts = layer.outputs.len() as u64;
         let mut params = vec![param("weight", &[n, k], Element::F8E4M3, Load::Both)];
         params.push(match &self.block {
-            Some(block) => block_scale("weight_scale_inv", layer.outputs, n, k, block)
-                .map_err(|raised| (Kind::SchemeShape, raised))?,
+            // Fused parts that are no whole blocks are let pass (`_maybe_allow_fp8_block_shape_mismatch`).
+            Some(block) => {
+                block_scale("weight_scale_inv", &[n], n, k, block).map_err(|raised| (Kind::SchemeShape, raised))?
+            }
             None => param("weight_scale", &[parts], Element::F32, Load::PerTensor),
         });
         if self.static_input {
