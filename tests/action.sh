@@ -83,7 +83,7 @@ path = "my models/broken*"
 reason = "waits for its author"
 TOML
 play 0 INPUT_PATHS="my models"
-says "$work/log" "1 ignored by the settings"
+says "$work/log" "1 ignored"
 gives verdict=refuses
 gives errors=0
 report=$(sed -n 's/^report=//p' "$GITHUB_OUTPUT")

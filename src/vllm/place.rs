@@ -261,6 +261,14 @@ pub fn vocabulary(module: &Module, slot: &Slot, shape: &[u64]) -> Result<Placed,
 /// One expert's matrix into `[E, N, K]`: the half of it (`w1`, `w3`) or all (`w2`). A smaller tensor fills a corner
 /// (`_narrow_expert_data_for_padding` takes it for an unpadded one), a larger one raises.
 pub fn expert(slot: &Slot, shape: &[u64], half: bool) -> Result<Placed, Raised> {
+    if slot.load == Load::PerTensor {
+        // `_to_scalar`
+        let n = shape.iter().fold(1u64, |a, b| a.saturating_mul(*b));
+        return match n {
+            1 => Ok(Placed::Whole),
+            n => Err(runtime(format!("shape '[]' is invalid for input of size {n}"))),
+        };
+    }
     let mut want: Vec<u64> = slot.shape.iter().skip(1).copied().collect();
     if half && (want.len() > 1 || want.first() == Some(&2)) {
         let dim = if want.len() > 1 { output_dim(slot.load) } else { 0 };
@@ -290,7 +298,7 @@ pub fn keeps_meaning(stored: Dtype, element: Element) -> bool {
         Element::F8E4M3 => matches!(stored, F8_E4M3),
         Element::I8 => matches!(stored, I8),
         Element::U8 => matches!(stored, U8 | F8_E8M0),
-        Element::I32 => matches!(stored, I32) || !matches!(stored, BF16 | F16 | F32 | F64 | C64 | BOOL | I64 | U8 | I8),
+        Element::I32 => matches!(stored, I32) || !matches!(stored, BF16 | F16 | F32 | F64 | C64 | BOOL | I64),
         Element::I64 => matches!(stored, I64 | I32),
     }
 }

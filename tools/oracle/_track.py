@@ -220,7 +220,7 @@ def make_track():
                         node.direct.fill_(1)
                         node.mask.fill_(1)
                     continue
-                if NEVER_READ.search(name):
+                if NEVER_READ.search(name) or spare_bias(model, name):
                     continue
                 m = view(mask, t)[..., 0] > 0
                 if ptr(t) in self.twice:
@@ -254,6 +254,14 @@ def make_track():
             damage.sort(key=lambda x: (order.index(x["kind"]), x["name"], x.get("file") or ""))
             return dict(damage=damage, unused=sorted(set(unused)), overwritten=sorted(set(twice)), kv_scales_defaulted=kv,
                         streamed=[(e[0], e[1]) for e in self.entries])
+
+    def spare_bias(model, name):
+        """GPTQ's experts get biases of zeros in any case, which are taken away after the load unless some were stored."""
+        owner, _, leaf = name.rpartition(".")
+        if leaf not in ("w13_bias", "w2_bias"):
+            return False
+        layer = model.get_submodule(owner)
+        return type(getattr(layer, "quant_method", None)).__name__ == "AutoGPTQMoEMethod" and leaf not in layer._loaded_expert_biases
 
     def holds(t):
         """What an unwritten tensor holds: garbage, or the constant that vLLM set.  boot() has torch.empty

@@ -112,7 +112,7 @@ FORMS = [
          lambda ig: dict(quant_method="fp8", activation_scheme="static", ignored_layers=ig), "ignored_layers"),
     Form("fp8block", lambda o, i: dict(weight=(F8, (o, i)), weight_scale_inv=(F32, (ceil(o, 128), ceil(i, 128)))),
          lambda ig: dict(quant_method="fp8", activation_scheme="dynamic", fmt="e4m3", weight_block_size=[128, 128], modules_to_not_convert=ig),
-         "modules_to_not_convert", needs=(128, 1)),
+         "modules_to_not_convert", bases=["qwen3moe", "mixtral", "deepseekv3", "glm4moe", "qwen25vl", "gemma3mm"]),
     Form("fp8block16", lambda o, i: dict(weight=(F8, (o, i)), weight_scale_inv=(F32, (ceil(o, 16), ceil(i, 16)))),
          lambda ig: dict(quant_method="fp8", activation_scheme="dynamic", weight_block_size=[16, 16], modules_to_not_convert=ig),
          "modules_to_not_convert"),
