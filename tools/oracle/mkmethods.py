@@ -612,7 +612,8 @@ def cases(form, short):
             continue
         except Exception as e:
             raise SystemExit(f"{short} {form.tag} {tag}: {type(e).__name__} {e}") from e
-        yield dict(id=f"{short}-{form.tag}-{tag}", **(case | dict(family=family)), description=f"{form.tag}: {what}", good=good, expect=[], **parts(x))
+        listed = form.key is not None or not tag.startswith(("listed", "experts-listed"))    # no list, no repair
+        yield dict(id=f"{short}-{form.tag}-{tag}", **(case | dict(family=family)), description=f"{form.tag}: {what}", good=good and listed, expect=[], **parts(x))
 
 
 BASES = ["llama", "qwen3", "qwen3moe", "mixtral", "gemma3mm", "qwen25vl", "phi3", "deepseekv3", "glm4moe"]
