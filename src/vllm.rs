@@ -148,7 +148,9 @@ impl Plan {
             self.trace.events.push(e);
         }
         let place = quantization::find(cp, raw);
-        let mut method = quantization::method(target, registry.as_ref(), place.as_ref(), &mut self.trace);
+        let mut method =
+            quantization::method(target, registry.as_ref(), &resolved.model_type, place.as_ref(), &mut self.trace);
+        quantization::activations(&method, raw, &mut self.trace);
         self.method = method.name().map(str::to_owned);
         self.quant_place = place.as_ref().map(|p| (p.file.clone(), p.pointer.clone()));
         if self.trace.first_refusal().is_some() {
@@ -158,7 +160,7 @@ impl Plan {
             return Err(unknown(&format!("no facts yet for {} (class {})", found.architecture, found.class)));
         };
         if let Method::Unknown(name) = &method {
-            return Err(unknown(&format!("the quantization method `{name}` is not simulated yet")));
+            return Err(unknown(&quantization::unsimulated(name, place.is_none())));
         }
         if let Method::Known(quantizer) = &mut method {
             quantizer.see(cp);

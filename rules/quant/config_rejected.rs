@@ -1,4 +1,4 @@
-//! compressed-tensors validates its own models, and forbids unknown keys.
+//! compressed-tensors validates its own models, and forbids unknown keys; the other methods ask for keys of theirs.
 
 use crate::checkpoint::Checkpoint;
 use crate::finding::Level;
@@ -21,10 +21,22 @@ fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
         let file = event.file.as_deref().unwrap_or("config.json");
         let pointer = event.pointer.clone().unwrap_or_default();
         let name = pointer.rsplit('/').next().unwrap_or_default();
+        let said = event.error.as_ref().map_or("", |e| e.text.as_str());
+        let help = match plan.method.as_deref() {
+            _ if said.contains("is deprecated") => {
+                "`--allow-deprecated-quantization` lets vLLM take it, for now: quantize anew before the method is gone"
+            }
+            None | Some("compressed-tensors") => {
+                "configs of newer tools carry keys that this vLLM does not know: remove the key, or use an image with a newer compressed-tensors"
+            }
+            Some(_) => "vLLM's message says what it asks for: take the config as the tool wrote it, whole",
+        };
         sink.cause(&[event])
             .key(file, &pointer)
             .label("rejected here")
-            .help("configs of newer tools carry keys that this vLLM does not know: remove the key, or use an image with a newer compressed-tensors")
-            .say(words::fit(format!("vLLM rejects `{name}` of the quantization config"), || "vLLM rejects a part of the quantization config".into()));
+            .help(help)
+            .say(words::fit(format!("vLLM rejects `{name}` of the quantization config"), || {
+                "vLLM rejects a part of the quantization config".into()
+            }));
     }
 }

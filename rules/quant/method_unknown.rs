@@ -25,9 +25,10 @@ fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
         let message = event.error.as_ref().map_or("", |e| e.text.as_str());
         // The methods as the message lists them.
         let near = message.split('\'').skip(1).step_by(2).find(|m| plain(m) == plain(named));
-        let help = match near {
-            Some(method) => format!("write `\"quant_method\": \"{method}\"`"),
-            None => "the message lists the methods; a tool's own name often differs from vLLM's".to_owned(),
+        let help = match (near, elsewhere(named)) {
+            (Some(method), _) => format!("write `\"quant_method\": \"{method}\"`"),
+            (None, Some(help)) => help,
+            (None, None) => "the message lists the methods; a tool's own name often differs from vLLM's".to_owned(),
         };
         let mut draft = sink.cause(&[event]).at(event).label("not a method of this vLLM").help(help);
         if let (Some(method), Some(pointer)) = (near, &event.pointer) {
@@ -37,4 +38,19 @@ fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
             "vLLM has no such quantization method".into()
         }));
     }
+}
+
+/// Methods that vLLM has left to plugins, or has nothing for.
+fn elsewhere(named: &str) -> Option<String> {
+    let plugin = match named {
+        "bitsandbytes" => "vllm-bnb-plugin",
+        "gguf" => "vllm-gguf-plugin",
+        "aqlm" | "eetq" | "exl2" | "exl3" | "higgs" | "hqq" | "quanto" | "quip" | "spqr" | "vptq" => {
+            return Some(
+                "vLLM has no code for it: quantize the 16-bit model anew, with llm-compressor for instance".into(),
+            );
+        }
+        _ => return None,
+    };
+    Some(format!("`pip install {plugin}` adds the method to vLLM; what the plugin then does is not checked here"))
 }

@@ -24,10 +24,18 @@ fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     let (file, pointer) = words::scheme_key(plan);
     let modules = words::modules(&events);
     let n = modules.len();
+    let help = match plan.method.as_deref() {
+        Some("quark") => {
+            "vLLM's schemes for Quark are FP8 and INT8 by tensor or channel, FP8 in blocks of 128, and OCP MX in groups of 32"
+        }
+        _ => {
+            "check `format` first: `pack-quantized` is for integer weights without activations, `float-quantized` and `int-quantized` for 8 bit"
+        }
+    };
     sink.cause(&events)
         .key(&file, &pointer)
         .label("no scheme for this combination")
         .subjects(modules)
-        .help("check `format` first: `pack-quantized` is for integer weights without activations, `float-quantized` and `int-quantized` for 8 bit")
+        .help(help)
         .say(format!("vLLM has no scheme for the quantization of {}", words::count(n, "module")));
 }

@@ -105,8 +105,12 @@ pub fn skip_list(plan: &Plan) -> (String, String, String) {
 
 /// File and pointer of what says how modules are quantized: the groups of compressed-tensors, else the whole config.
 pub fn scheme_key(plan: &Plan) -> (String, String) {
-    let groups = plan.method.as_deref().is_none_or(|m| m == "compressed-tensors");
-    quant_key(plan, if groups { "/config_groups" } else { "" })
+    let key = match plan.method.as_deref() {
+        None | Some("compressed-tensors") => "/config_groups",
+        Some("quark") => "/global_quant_config",
+        Some(_) => "",
+    };
+    quant_key(plan, key)
 }
 
 /// Whether a JSON file has this key.

@@ -7,6 +7,9 @@ pub mod compressed_tensors;
 pub mod fp8;
 pub mod gptq;
 pub mod inc;
+pub mod mxfp4;
+pub mod online;
+pub mod quark;
 
 mod kfirst;
 mod kv_cache;
@@ -79,6 +82,8 @@ pub enum Load {
         /// Denominator of the pack factor (bits).
         den: u32,
     },
+    /// `ChannelQuantScaleParameter` of one column, which Quark stores as a vector.
+    Column,
     /// `PerTensorScaleParameter`: one slot a fused part.
     PerTensor,
     /// `BlockQuantScaleParameter`: sizes divided by the block along the output dimension.
@@ -109,8 +114,10 @@ pub enum Element {
     F8E4M3,
     /// 8-bit signed.
     I8,
-    /// 8-bit unsigned.
+    /// 8-bit unsigned: copied from float8_e8m0fnu, it gets rounded values, not the exponents.
     U8,
+    /// Exponents in 8 bit, which float8_e8m0fnu gives as they are.
+    E8M0,
     /// 32-bit signed.
     I32,
     /// 64-bit signed.

@@ -93,6 +93,8 @@ fn output_dim(load: Load) -> usize {
 pub fn linear(kind: NodeKind, slot: &Slot, shape: &[u64]) -> Result<Placed, Raised> {
     let one = [1u64];
     let shape = if shape.is_empty() { &one[..] } else { shape };
+    let column = column(slot.load, shape);
+    let shape = column.as_deref().unwrap_or(shape);
     match kind {
         NodeKind::Replicated | NodeKind::Gate => {
             if slot.shape == shape {
@@ -127,6 +129,11 @@ pub fn linear(kind: NodeKind, slot: &Slot, shape: &[u64]) -> Result<Placed, Rais
     }
 }
 
+/// A vector of scales as the column that its parameter is (`_scale_weight_loader` of `QuarkW8A8Int8`).
+fn column(load: Load, shape: &[u64]) -> Option<Vec<u64>> {
+    (load == Load::Column && shape.len() == 1).then(|| vec![shape[0], 1])
+}
+
 /// Rows of a part in a parameter, after packing and blocks.
 fn rows(load: Load, size: u64) -> u64 {
     match load {
@@ -139,6 +146,8 @@ fn rows(load: Load, size: u64) -> u64 {
 
 /// Into a fused linear; marks the parts it wrote.
 pub fn fused(module: &Module, slot: &mut Slot, shape: &[u64], shards: Option<&Shard>) -> Result<Placed, Raised> {
+    let column = column(slot.load, shape);
+    let shape = column.as_deref().unwrap_or(shape);
     let all: Vec<u16>;
     let parts: &[u16] = match shards {
         Some(Shard::Part(p)) => {
@@ -270,7 +279,7 @@ pub fn expert(slot: &Slot, shape: &[u64], half: bool) -> Result<Placed, Raised> 
         };
     }
     let mut want: Vec<u64> = slot.shape.iter().skip(1).copied().collect();
-    if half && (want.len() > 1 || want.first() == Some(&2)) {
+    if half && (want.len() > 1 || want.first() == Some(&2) || slot.load == Load::Output) {
         let dim = if want.len() > 1 { output_dim(slot.load) } else { 0 };
         want[dim] /= 2;
     }
@@ -296,8 +305,9 @@ pub fn keeps_meaning(stored: Dtype, element: Element) -> bool {
     match element {
         Element::Model | Element::F32 => matches!(stored, BF16 | F16 | F32 | F64),
         Element::F8E4M3 => matches!(stored, F8_E4M3),
-        Element::I8 => matches!(stored, I8),
-        Element::U8 => matches!(stored, U8 | F8_E8M0),
+        Element::I8 => matches!(stored, I8 | U8),
+        Element::U8 => matches!(stored, U8 | I8),
+        Element::E8M0 => matches!(stored, U8 | I8 | F8_E8M0),
         Element::I32 => matches!(stored, I32) || !matches!(stored, BF16 | F16 | F32 | F64 | C64 | BOOL | I64),
         Element::I64 => matches!(stored, I64 | I32),
     }

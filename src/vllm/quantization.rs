@@ -6,6 +6,9 @@ use super::method::compressed_tensors::CompressedTensors;
 use super::method::fp8::Fp8;
 use super::method::gptq::Gptq;
 use super::method::inc::Inc;
+use super::method::mxfp4::Mxfp4;
+use super::method::online::{Online, WORDS};
+use super::method::quark::Quark;
 use super::method::{Method, Quantizer};
 use super::trace::{Effect, Event, Kind, Raised, Stage, Trace};
 use crate::checkpoint::Checkpoint;
@@ -57,11 +60,23 @@ fn value_error(text: String) -> Raised {
 }
 
 /// The method in effect. Refusals and oddities go to the trace.
-pub fn method(target: &Target, registry: Option<&Registry>, place: Option<&Place>, trace: &mut Trace) -> Method {
+pub fn method(
+    target: &Target,
+    registry: Option<&Registry>,
+    model_type: &str,
+    place: Option<&Place>,
+    trace: &mut Trace,
+) -> Method {
     let Some(place) = place else {
         return match &target.quantization {
             Some(q) => {
-                check_name(registry, q, None, trace);
+                if !check_name(registry, q, None, trace) {
+                    return Method::Unknown(q.clone());
+                }
+                let deprecated = DEPRECATED.contains(&q.as_str()).then(|| deprecated(q));
+                if let Some(raised) = deprecated.or_else(|| Online::without_config(q)) {
+                    argument(trace, raised);
+                }
                 Method::Unknown(q.clone())
             }
             None => Method::None,
@@ -77,10 +92,13 @@ pub fn method(target: &Target, registry: Option<&Registry>, place: Option<&Place
     }
     let name = match named.as_str() {
         "compressed_tensors" => "compressed-tensors".to_owned(),
+        // `GptOssMxfp4Config.override_quantization_method`: whatever the argument says.
+        "mxfp4" if model_type == "gpt_oss" => "gpt_oss_mxfp4".to_owned(),
         n => n.to_owned(),
     };
     if let Some(q) = &target.quantization
         && *q != name
+        && !(name == "gpt_oss_mxfp4" && model_type == "gpt_oss")
         && !(q == "gptq" && name == "auto_gptq" || q == "awq" && name == "auto_awq")
     {
         let text = format!(
@@ -91,6 +109,10 @@ pub fn method(target: &Target, registry: Option<&Registry>, place: Option<&Place
         return Method::Unknown(name);
     }
     if !check_name(registry, &name, Some(place), trace) {
+        return Method::Unknown(name);
+    }
+    if DEPRECATED.contains(&name.as_str()) {
+        push(trace, Kind::QuantConfigRejected, Effect::Refuses, place, "/quant_method", Some(deprecated(&name)));
         return Method::Unknown(name);
     }
     match parse(&name, &place.value) {
@@ -107,6 +129,51 @@ pub fn method(target: &Target, registry: Option<&Registry>, place: Option<&Place
     }
 }
 
+/// Why nothing is said of a checkpoint of this method.
+pub fn unsimulated(name: &str, given: bool) -> String {
+    match name {
+        _ if given && WORDS.contains(&name) => {
+            format!("`{name}` quantizes a 16-bit checkpoint while it loads: check it without `--quantization`")
+        }
+        "torchao" | "humming" => format!(
+            "what vLLM does with the quantization method `{name}` depends on the package `{name}` installed beside it"
+        ),
+        "nvfp4_per_token" => format!("whether vLLM takes `{name}` depends on the GPU"),
+        _ => format!("the quantization method `{name}` is not simulated yet"),
+    }
+}
+
+/// `get_supported_act_dtypes`, where it leaves float16 out: what `dtype` says, vLLM takes for the activations.
+pub fn activations(method: &Method, raw: &Value, trace: &mut Trace) {
+    let Some(name @ ("mxfp4" | "gpt_oss_mxfp4")) = method.name() else { return };
+    if matches!(method, Method::Unknown(_)) {
+        return;
+    }
+    let keys = ["/dtype", "/torch_dtype", "/text_config/dtype", "/text_config/torch_dtype"];
+    let Some((pointer, dtype)) = keys.iter().find_map(|k| Some((*k, raw.pointer(k)?.as_str()?))) else { return };
+    if !matches!(dtype.trim_start_matches("torch."), "float16" | "half") {
+        return;
+    }
+    let mut e = Event::new(Stage::Config, Effect::Refuses, Kind::ConfigField);
+    e.file = Some("config.json".into());
+    e.pointer = Some(pointer.into());
+    e.error = Some(value_error(format!(
+        "torch.float16 is not supported for quantization method {name}. Supported dtypes: [torch.bfloat16]"
+    )));
+    trace.events.push(e);
+}
+
+/// `DEPRECATED_QUANTIZATION_METHODS`: refused without `--allow-deprecated-quantization`.
+const DEPRECATED: [&str; 2] = ["fbgemm_fp8", "fp_quant"];
+
+fn deprecated(name: &str) -> Raised {
+    // The exception holds a template and its argument, and nobody fills it in.
+    value_error(format!(
+        "('The quantization method %s is deprecated and will be removed in future versions of vLLM. To bypass, set \
+         `--allow-deprecated-quantization`.', '{name}')"
+    ))
+}
+
 /// A method, or the JSON pointer of what it raises at, and what.
 type Parsed = Result<Box<dyn Quantizer>, (String, Raised)>;
 
@@ -121,7 +188,9 @@ fn parse(name: &str, config: &Value) -> Option<Parsed> {
         "gptq" | "gptq_marlin" | "auto_gptq" => boxed(Gptq::parse(config)),
         "awq" | "awq_marlin" | "auto_awq" => boxed(Awq::parse(config)),
         "inc" | "auto-round" if Inc::knows(config) => boxed(Inc::parse(config)),
-        _ => return None,
+        "mxfp4" | "gpt_oss_mxfp4" => boxed(Ok(Mxfp4::new(name == "gpt_oss_mxfp4"))),
+        "quark" => boxed(Quark::parse(config)?),
+        word => boxed(Online::parse(word)?),
     })
 }
 
@@ -155,11 +224,14 @@ fn check_name(registry: Option<&Registry>, name: &str, place: Option<&Place>, tr
     let raised = value_error(format!("Unknown quantization method: {name}. Must be one of [{list}]."));
     match place {
         Some(p) => push(trace, Kind::QuantMethodUnknown, Effect::Refuses, p, "/quant_method", Some(raised)),
-        None => {
-            let mut e = Event::new(Stage::Config, Effect::Refuses, Kind::ArgumentRefused);
-            e.error = Some(raised);
-            trace.events.push(e);
-        }
+        None => argument(trace, raised),
     }
     false
+}
+
+/// `--quantization` is refused.
+fn argument(trace: &mut Trace, raised: Raised) {
+    let mut e = Event::new(Stage::Config, Effect::Refuses, Kind::ArgumentRefused);
+    e.error = Some(raised);
+    trace.events.push(e);
 }

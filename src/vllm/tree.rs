@@ -118,6 +118,11 @@ impl Loader {
                 stacked: l.stacked.iter().filter_map(|(p, w, s)| Some((p.clone(), w.clone(), shard(s)?))).collect(),
                 optional: l.optional.clone(),
                 skip_layers: (first, first.saturating_add(n)),
+                quant_method: scope
+                    .root
+                    .pointer("/quantization_config/quant_method")
+                    .and_then(Value::as_str)
+                    .map(str::to_lowercase),
             });
         }
         if l.kind != "auto" {
@@ -202,6 +207,8 @@ pub struct Keyed {
     pub optional: Vec<String>,
     /// Layers from the first to before the second index belong to a drafter.
     pub skip_layers: (u64, u64),
+    /// `config.quantization_config["quant_method"]`, as the loop finds it.
+    pub quant_method: Option<String>,
 }
 
 /// One module.

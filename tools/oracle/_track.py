@@ -204,7 +204,30 @@ def make_track():
                 return whole
             return max([float(node.direct.float().mean())] + [self.share_read(c) for c in node.children])
 
+        def pad(self, model):
+            """What lies beyond the model's own sizes in experts that vLLM rounds up for its kernels: zeros, and nobody's to store."""
+            for module in model.modules():
+                c = getattr(module, "moe_config", None)
+                if c is None:
+                    continue
+                hidden, inner = (c.hidden_dim_unpadded, c.hidden_dim), (c.intermediate_size_per_partition_unpadded, c.intermediate_size_per_partition)
+                split = type(module).__name__ != "GptOssRoutedExperts"      # there gate and up alternate
+                for name, p in module.named_parameters(recurse=False):
+                    mask = self.mask.get(ptr(p))
+                    if mask is None:
+                        continue
+                    m, w13 = view(mask, p), name.startswith("w13")
+                    for dim, (own, whole) in enumerate((inner, hidden) if w13 else (hidden, inner), 1):
+                        if dim >= p.dim() or own == whole:
+                            continue
+                        parts = 2 if split and w13 and dim == 1 else 1
+                        n = p.shape[dim] // parts
+                        for k in range(parts):
+                            start = n * k + n * own // whole
+                            m.narrow(dim, start, n * (k + 1) - start).clamp_(min=1)
+
         def report(self, model):
+            self.pad(model)
             damage, kv, twice = [], 0, []
             for name, what, t in self.tensors(model):
                 if t.device.type == "meta" or not t.numel():

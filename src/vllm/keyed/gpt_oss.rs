@@ -1,4 +1,7 @@
-//! `GptOssModel._load_weights_other` (vllm/model_executor/models/gpt_oss.py): what it does not know, it skips.
+//! `GptOssModel.load_weights` (vllm/model_executor/models/gpt_oss.py), `_load_weights_other` and what it shares with
+//! `_load_weights_mxfp4`: what they do not know, they skip.
+
+mod mxfp4;
 
 use super::super::place::{self, Placed};
 use super::super::stream::{Stored, Stream};
@@ -16,12 +19,23 @@ pub(super) fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &St
     {
         return streamed(s, module, slot, expert, t);
     }
+    if matches!(tables.quant_method.as_deref(), Some("mxfp4" | "gpt_oss_mxfp4")) {
+        if mxfp4::load(s, at, name, t) {
+            return;
+        }
+        return rest(s, at, name, tables, t);
+    }
     let expert = [".w13_weight", ".w2_weight", ".w13_bias", ".w2_bias"].into_iter().find(|p| name.contains(p));
     if let Some(part) = expert {
         let Some((module, slot)) = bank(s, at, name) else { return missing(s, at, name, t) };
         let result = experts(s, module, slot, part, t);
         return s.finish(module, slot, result, t, true);
     }
+    rest(s, at, name, tables, t);
+}
+
+/// All but experts.
+fn rest(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
     if name.contains("sinks") {
         let Some((module, slot)) = find(s, at, name) else { return missing(s, at, name, t) };
         let want = s.tree.modules[module].slots[slot].shape.clone();
@@ -103,7 +117,9 @@ fn streamed(s: &mut Stream, module: usize, slot: usize, expert: u64, t: &Stored)
     let sl = &m.slots[slot];
     let (name, want) = (sl.name.clone(), sl.shape.get(1..).unwrap_or_default().to_vec());
     if expert >= m.experts {
-        return s.dropped(module, "an expert beyond the last one", t);
+        let text = format!("index {expert} is out of bounds for dimension 0 with size {}", m.experts);
+        let raised = Raised { error_type: "IndexError".into(), text };
+        return s.finish(module, slot, Err(raised), t, false);
     }
     let w13 = name.starts_with("w13");
     let packed = matches!(m.quant, Quant::Scheme(_));
@@ -111,6 +127,10 @@ fn streamed(s: &mut Stream, module: usize, slot: usize, expert: u64, t: &Stored)
         None => Ok(Placed::Whole),
         Some(shape) => (|| {
             let mut shape = shape.to_vec();
+            if packed && matches!(name.rsplit('_').next(), Some("weight" | "packed")) && shape.len() > 2 {
+                // `[rows, blocks, 16]` as rows.
+                shape = vec![shape[0], shape[1..].iter().fold(1, |a: u64, b| a.saturating_mul(*b))];
+            }
             let (narrowed, turned) = match (name.ends_with("_bias"), packed) {
                 (true, _) => (w13.then_some((0, 0)), false),
                 (false, true) => (Some(if w13 { (0, 0) } else { (1, 1) }), false),

@@ -124,6 +124,7 @@ fn load(param: &Param) -> &'static str {
         Load::Both => "both",
         Load::Output => "output",
         Load::PerTensor => "per-tensor",
+        Load::Column => "column",
         Load::Block { .. } => "block",
         Load::Whole => "whole",
         Load::PackedInput | Load::PackedOutput { .. } => "packed",
