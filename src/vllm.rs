@@ -147,8 +147,8 @@ impl Plan {
             e.module.clone_from(generates);
             self.trace.events.push(e);
         }
-        let place = quantization::find(cp, raw);
-        let mut method = quantization::method(target, registry.as_ref(), place.as_ref(), &mut self.trace);
+        let mut place = quantization::find(cp, raw);
+        let mut method = quantization::method(cp, target, registry.as_ref(), &mut place, &mut self.trace);
         self.method = method.name().map(str::to_owned);
         self.quant_place = place.as_ref().map(|p| (p.file.clone(), p.pointer.clone()));
         if self.trace.first_refusal().is_some() {

@@ -21,10 +21,23 @@ fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
         let file = event.file.as_deref().unwrap_or("config.json");
         let pointer = event.pointer.clone().unwrap_or_default();
         let name = pointer.rsplit('/').next().unwrap_or_default();
+        let said = event.error.as_ref().map_or("", |e| e.text.as_str());
+        let help = if said.starts_with("Unknown ModelOpt quant algo") {
+            "vLLM knows FP8 and NVFP4 in this layout: put the rest into config.json, with `quant_method`, `quant_algo` and `ignore`"
+        } else if plan.quant_place.is_some() && plan.method.as_deref().is_some_and(|m| m.starts_with("modelopt")) {
+            "compare with the config that ModelOpt wrote, or export with a version of it that this vLLM knows"
+        } else {
+            "configs of newer tools carry keys that this vLLM does not know: remove the key, or use an image with a newer compressed-tensors"
+        };
         sink.cause(&[event])
             .key(file, &pointer)
             .label("rejected here")
-            .help("configs of newer tools carry keys that this vLLM does not know: remove the key, or use an image with a newer compressed-tensors")
-            .say(words::fit(format!("vLLM rejects `{name}` of the quantization config"), || "vLLM rejects a part of the quantization config".into()));
+            .help(help)
+            .say(match name {
+                "" => "vLLM rejects the quantization config".into(),
+                name => words::fit(format!("vLLM rejects `{name}` of the quantization config"), || {
+                    "vLLM rejects a part of the quantization config".into()
+                }),
+            });
     }
 }

@@ -24,10 +24,18 @@ fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     let (file, pointer) = words::scheme_key(plan);
     let modules = words::modules(&events);
     let n = modules.len();
+    let help = match plan.method.as_deref() {
+        Some(method) if method.starts_with("modelopt") => {
+            "give each of these modules one `quant_algo`, the same for all shards of a fused layer"
+        }
+        _ => {
+            "check `format` first: `pack-quantized` is for integer weights without activations, `float-quantized` and `int-quantized` for 8 bit"
+        }
+    };
     sink.cause(&events)
         .key(&file, &pointer)
         .label("no scheme for this combination")
         .subjects(modules)
-        .help("check `format` first: `pack-quantized` is for integer weights without activations, `float-quantized` and `int-quantized` for 8 bit")
+        .help(help)
         .say(format!("vLLM has no scheme for the quantization of {}", words::count(n, "module")));
 }

@@ -101,7 +101,9 @@ pub fn linear(kind: NodeKind, slot: &Slot, shape: &[u64]) -> Result<Placed, Rais
         }
         NodeKind::Row => match slot.load {
             Load::Both | Load::PackedInput | Load::Block { .. } | Load::PackedOutput { both: true, .. } => {
-                let (left, placed) = narrow(shape, 1, 0, slot.shape.get(1).copied().unwrap_or(0))?;
+                // ModelOpt stores scales of blocks as `[rows, 1, columns, 1]`.
+                let dim = if slot.shape.len() == 4 { 2 } else { 1 };
+                let (left, placed) = narrow(shape, dim, 0, slot.shape.get(dim).copied().unwrap_or(0))?;
                 exact(&slot.shape, &left, placed)
             }
             _ => exact(&slot.shape, shape, Placed::Whole),
@@ -181,6 +183,11 @@ fn part(module: &Module, slot: &Slot, shape: &[u64], part: usize) -> Result<Plac
             _ => Err(assertion("")),
         },
         load => {
+            if let Load::Block { rows: block } = load {
+                // The place in the parameter: a part that begins within a block takes the next one.
+                let before = module.parts[..part].iter().fold(0u64, |a, p| a.saturating_add(p.1));
+                narrow(&slot.shape, 0, before.div_ceil(block.max(1)), rows(load, *rows_of))?;
+            }
             let (left, placed) = narrow(shape, 0, 0, rows(load, *rows_of))?;
             let mut want = slot.shape.clone();
             if let Some(w) = want.first_mut() {
@@ -220,7 +227,8 @@ pub fn vocabulary(module: &Module, slot: &Slot, shape: &[u64]) -> Result<Placed,
     match slot.load {
         Load::Whole | Load::PerTensor => exact(&slot.shape, shape, Placed::Whole),
         load => {
-            let want = rows(load, module.rows);
+            // No scale of blocks knows that a vocabulary has fewer of them than rows.
+            let want = if slot.shape.len() == 4 { module.rows } else { rows(load, module.rows) };
             if shape.first() != Some(&want) {
                 return Err(if shape.is_empty() {
                     Raised { error_type: "IndexError".into(), text: "tuple index out of range".into() }
@@ -247,6 +255,11 @@ pub fn expert(slot: &Slot, shape: &[u64], half: bool) -> Result<Placed, Raised> 
     }
     if want.iter().all(|d| *d == 1) && shape.iter().all(|d| *d == 1) {
         return Ok(Placed::Whole);
+    }
+    if slot.load == Load::PerTensor {
+        // `_to_scalar`
+        let size = shape.iter().fold(1u64, |a, d| a.saturating_mul(*d));
+        return Err(runtime(format!("shape '[]' is invalid for input of size {size}")));
     }
     let mut short = None;
     if want.len() == shape.len() {

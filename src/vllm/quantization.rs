@@ -3,6 +3,7 @@
 use super::Target;
 use super::method::compressed_tensors::CompressedTensors;
 use super::method::fp8::Fp8;
+use super::method::modelopt::{self, ModelOpt};
 use super::method::{Method, Quantizer};
 use super::trace::{Effect, Event, Kind, Raised, Stage, Trace};
 use crate::checkpoint::Checkpoint;
@@ -32,7 +33,7 @@ pub fn find(cp: &Checkpoint, raw: &Value) -> Option<Place> {
     if let Some(p) = here("/quantization_config") {
         return Some(p);
     }
-    if raw.get("quantization_config").is_none()
+    if raw.get("quantization_config").is_none_or(Value::is_null)
         && let Some((file, part)) = cp.quant_files.iter().find(|f| f.0 == "hf_quant_config.json")
         && let Some(json) = part.get()
     {
@@ -54,8 +55,14 @@ fn value_error(text: String) -> Raised {
 }
 
 /// The method in effect. Refusals and oddities go to the trace.
-pub fn method(target: &Target, registry: Option<&Registry>, place: Option<&Place>, trace: &mut Trace) -> Method {
-    let Some(place) = place else {
+pub fn method(
+    cp: &Checkpoint,
+    target: &Target,
+    registry: Option<&Registry>,
+    found: &mut Option<Place>,
+    trace: &mut Trace,
+) -> Method {
+    let Some(place) = found.as_ref() else {
         return match &target.quantization {
             Some(q) => {
                 check_name(registry, q, None, trace);
@@ -64,10 +71,16 @@ pub fn method(target: &Target, registry: Option<&Registry>, place: Option<&Place
             None => Method::None,
         };
     };
-    let named = place.value.get("quant_method").and_then(Value::as_str).unwrap_or_default().to_lowercase();
-    if named.is_empty() && place.value.get("producer").is_some() {
-        return Method::Unknown("modelopt".into());
-    }
+    // Only `compression_config` is not looked at.
+    let normalized = if place.pointer == "/compression_config" { Ok(None) } else { modelopt::named(&place.value) };
+    let named = match (normalized, place.value.get("quant_method")) {
+        (Err(failure), _) => {
+            rejected(trace, place, failure);
+            return Method::Unknown("modelopt".into());
+        }
+        (Ok(Some(name)), _) => name.to_owned(),
+        (Ok(None), method) => method.and_then(Value::as_str).unwrap_or_default().to_lowercase(),
+    };
     if named.is_empty() {
         push(trace, Kind::QuantMethodMissing, Effect::Keeps, place, "", None);
         return Method::None;
@@ -76,7 +89,10 @@ pub fn method(target: &Target, registry: Option<&Registry>, place: Option<&Place
         "compressed_tensors" => "compressed-tensors".to_owned(),
         n => n.to_owned(),
     };
+    let overridden = modelopt::overridden(&name, &place.value);
+    let name = overridden.map_or(name, str::to_owned);
     if let Some(q) = &target.quantization
+        && overridden.is_none()
         && *q != name
         && !(q == "gptq" && name == "auto_gptq" || q == "awq" && name == "auto_awq")
     {
@@ -90,18 +106,76 @@ pub fn method(target: &Target, registry: Option<&Registry>, place: Option<&Place
     if !check_name(registry, &name, Some(place), trace) {
         return Method::Unknown(name);
     }
+    let beside = match beside(cp, &name, place) {
+        Ok(beside) => beside,
+        Err(failure) => {
+            rejected(trace, place, failure);
+            return Method::Unknown(name);
+        }
+    };
+    if beside.is_some() {
+        *found = beside;
+    }
+    let Some(place) = found.as_ref() else { return Method::None };
     match parse(&name, &place.value) {
         None => Method::Unknown(name),
-        Some(Ok(quantizer)) => Method::Known(quantizer),
-        Some(Err((pointer, mut raised))) => {
-            // Raised while pydantic validates the engine's config, which wraps these three.
-            if matches!(raised.error_type.as_str(), "ValueError" | "AssertionError" | "ValidationError") {
-                raised = Raised { error_type: "ValidationError".into(), text: inner(&raised.text) };
+        Some(Ok(quantizer)) => {
+            if matches!(name.as_str(), "modelopt_mxfp8" | "mxfp8") {
+                bfloat16_only(cp, &name, trace);
             }
-            push(trace, Kind::QuantConfigRejected, Effect::Refuses, place, &pointer, Some(raised));
+            Method::Known(quantizer)
+        }
+        Some(Err(failure)) => {
+            rejected(trace, place, failure);
             Method::Unknown(name)
         }
     }
+}
+
+/// Raised while pydantic validates the engine's config, which wraps three types of errors.
+fn rejected(trace: &mut Trace, place: &Place, (pointer, mut raised): (String, Raised)) {
+    if matches!(raised.error_type.as_str(), "ValueError" | "AssertionError" | "ValidationError") {
+        raised = Raised { error_type: "ValidationError".into(), text: inner(&raised.text) };
+    }
+    push(trace, Kind::QuantConfigRejected, Effect::Refuses, place, &pointer, Some(raised));
+}
+
+/// `get_supported_act_dtypes` of a method that has no kernel for float16 (spec B.4.8).
+fn bfloat16_only(cp: &Checkpoint, name: &str, trace: &mut Trace) {
+    let Some(config) = cp.config.get() else { return };
+    let keys = ["/dtype", "/torch_dtype", "/text_config/dtype", "/text_config/torch_dtype"];
+    let stored = |p: &&str| config.value.pointer(p).is_some_and(|v| !v.is_null());
+    let Some(pointer) = keys.into_iter().find(stored) else { return };
+    let word = config.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    if !matches!(word.trim_start_matches("torch."), "float16" | "half") {
+        return;
+    }
+    let mut e = Event::new(Stage::Config, Effect::Refuses, Kind::ConfigField);
+    e.file = Some("config.json".into());
+    e.pointer = Some(pointer.into());
+    e.error = Some(value_error(format!(
+        "torch.float16 is not supported for quantization method {name}. Supported dtypes: [torch.bfloat16]"
+    )));
+    trace.events.push(e);
+}
+
+/// Older mixed checkpoints keep their table of layers in a file of its own, which is read in place of the config found
+/// (`get_quant_config`, vllm/model_executor/model_loader/weight_utils.py).
+fn beside(cp: &Checkpoint, name: &str, place: &Place) -> Result<Option<Place>, (String, Raised)> {
+    if name != "modelopt_mixed" || place.value.get("quantized_layers").is_some() {
+        return Ok(None);
+    }
+    let error = |text: String| (String::new(), Raised { error_type: "ValueError".into(), text });
+    let file = cp.quant_files.iter().find(|f| f.0 == "hf_quant_config.json");
+    let Some((file, part)) = file else {
+        return Err(error(format!("Cannot find the config file for {name}")));
+    };
+    let Some(json) = part.get() else { return Ok(None) };
+    if json.value.pointer("/producer/name").and_then(Value::as_str) != Some("modelopt") {
+        let opened = format!("<_io.TextIOWrapper name='<dir>/{file}' mode='r' encoding='UTF-8'>");
+        return Err(error(format!("Unsupported quantization config found for {name} in {opened}.")));
+    }
+    Ok(Some(Place { file: file.clone(), pointer: String::new(), value: json.value.clone() }))
 }
 
 /// A method, or the JSON pointer of what it raises at, and what.
@@ -115,7 +189,7 @@ fn parse(name: &str, config: &Value) -> Option<Parsed> {
     Some(match name {
         "compressed-tensors" => boxed(CompressedTensors::parse(config)),
         "fp8" => boxed(Fp8::parse(config)),
-        _ => return None,
+        name => boxed(ModelOpt::parse(modelopt::names(name)?, config)),
     })
 }
 

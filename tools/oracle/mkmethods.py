@@ -29,9 +29,10 @@ F8, BF, F32, I32, U8, F16 = "F8_E4M3", "BF16", "F32", "I32", "U8", "F16"
 class Form:
     """One way to store a linear of out x in."""
 
-    def __init__(self, tag, tensors, config, key, platform=GPU, bases=None, pick=None, prepare=None, needs=(1, 1)):
+    def __init__(self, tag, tensors, config, key, platform=GPU, bases=None, pick=None, prepare=None, needs=(1, 1), share=None):
         self.tag, self.tensors, self.config, self.key = tag, tensors, config, key
         self.platform, self.bases, self.pick, self.prepare, self.needs = platform, bases, pick, prepare, needs
+        self.share = share          # other shares than SHARE; then all faults of its own on the first base
 
     def make(self, w):
         d = w.d.copy()
@@ -294,8 +295,11 @@ OWN = {
 }
 
 
-def chosen(short, *words):
-    return zlib.crc32("/".join([short, *words]).encode()) % 100 < SHARE.get(short, OTHERS)
+def chosen(form, short, tag):
+    share = form.share or SHARE | {"": OTHERS}
+    if form.share and short == (form.bases or BASES)[0] and any(tag == own[0] for own in OWN.get(form.tag, [])):
+        return True
+    return zlib.crc32("/".join([short, form.tag, tag]).encode()) % 100 < share.get(short, share[""])
 
 
 def cases(form, short):
@@ -308,7 +312,7 @@ def cases(form, short):
     case = dict(arch=ARCHS.get(short, "LlamaForCausalLM"), family="base", platform=form.platform)
     yield dict(id=f"{short}-{form.tag}", **case, description=f"tiny, {form.tag}, exact list", good=True, expect=[], **parts(d))
     for tag, family, what, good, change in FAULTS + OWN.get(form.tag, []):
-        if not chosen(short, form.tag, tag):
+        if not chosen(form, short, tag):
             continue
         v = copy.deepcopy(w)
         try:
@@ -328,8 +332,10 @@ def main():
     ap.add_argument("--only", default="")
     ap.add_argument("--forms", nargs="*", default=[])
     a = ap.parse_args()
+    import mkmodelopt
+    OWN.update(mkmodelopt.OWN)
     made = []
-    for form in FORMS:
+    for form in FORMS + mkmodelopt.FORMS:
         if a.forms and form.tag not in a.forms:
             continue
         for short in form.bases or BASES:
