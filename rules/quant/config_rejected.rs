@@ -29,15 +29,11 @@ fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
         } else {
             "configs of newer tools carry keys that this vLLM does not know: remove the key, or use an image with a newer compressed-tensors"
         };
-        sink.cause(&[event])
-            .key(file, &pointer)
-            .label("rejected here")
-            .help(help)
-            .say(match name {
-                "" => "vLLM rejects the quantization config".into(),
-                name => words::fit(format!("vLLM rejects `{name}` of the quantization config"), || {
-                    "vLLM rejects a part of the quantization config".into()
-                }),
-            });
+        sink.cause(&[event]).key(file, &pointer).label("rejected here").help(help).say(match name {
+            "" => "vLLM rejects the quantization config".into(),
+            name => words::fit(format!("vLLM rejects `{name}` of the quantization config"), || {
+                "vLLM rejects a part of the quantization config".into()
+            }),
+        });
     }
 }

@@ -276,12 +276,11 @@ pub fn expert(slot: &Slot, shape: &[u64], half: bool) -> Result<Placed, Raised> 
 
 /// Whether a stored dtype keeps its meaning in a parameter's element type when vLLM copies it over.
 pub fn keeps_meaning(stored: Dtype, element: Element) -> bool {
-    use Dtype::{BF16, BOOL, C64, F8_E4M3, F8_E8M0, F16, F32, F64, I8, I32, I64, U8};
+    use Dtype::{BF16, BOOL, C64, F8_E4M3, F16, F32, F64, I8, I32, I64, U8};
     match element {
         Element::Model | Element::F32 => matches!(stored, BF16 | F16 | F32 | F64),
         Element::F8E4M3 => matches!(stored, F8_E4M3),
-        Element::I8 => matches!(stored, I8),
-        Element::U8 => matches!(stored, U8 | F8_E8M0),
+        Element::I8 | Element::U8 => matches!(stored, I8 | U8),
         Element::I32 => matches!(stored, I32) || !matches!(stored, BF16 | F16 | F32 | F64 | C64 | BOOL | I64 | U8 | I8),
         Element::I64 => matches!(stored, I64 | I32),
     }

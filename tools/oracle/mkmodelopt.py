@@ -73,6 +73,9 @@ FORMS = [
          bases=["llama", "mixtral"], share=FEW),
     Mixed("mo-mix", fp8, inline("MIXED_PRECISION", groups(8)), "ignore", bases=["llama", "qwen3moe", "gemma3mm"], share=FEW),
 ]
+for form in FORMS:
+    if form.key != "ignored_layers":
+        form.odd = ("listnull",)
 
 
 def layer0(w):

@@ -55,7 +55,7 @@ pub fn named(config: &Value) -> Result<Option<&'static str>, Failure> {
         Some(other) => return attribute("/producer", other, "get"),
     };
     let inner = config.get("quantization");
-    if producer != Some("modelopt") && !inner.is_some_and(|q| q.get("modelopt_quant_config").is_some()) {
+    if producer != Some("modelopt") && inner.is_none_or(|q| q.get("modelopt_quant_config").is_none()) {
         return Ok(None);
     }
     let algo = match inner {
@@ -115,7 +115,9 @@ impl<'c> Keys<'c> {
             && !config.get("quant_algo").is_some_and(py::truthy);
         let (from, at, list) = match inner {
             Some(Value::Object(_)) => (inner.unwrap_or(config), "/quantization", "exclude_modules"),
-            Some(_) => return failure("/quantization", "ValueError", "Expected 'quantization' to be a dictionary in config"),
+            Some(_) => {
+                return failure("/quantization", "ValueError", "Expected 'quantization' to be a dictionary in config");
+            }
             None if short => (config, "", "ignored_layers"),
             None => (config, "", "ignore"),
         };
@@ -161,15 +163,8 @@ impl<'c> Keys<'c> {
                 Some(number)
             }
         };
-        const ALGOS: [&str; 7] = [
-            "FP8",
-            "FP8_PER_CHANNEL_PER_TOKEN",
-            "FP8_PB_WO",
-            "NVFP4",
-            "W4A16_NVFP4",
-            "MXFP8",
-            "MIXED_PRECISION",
-        ];
+        const ALGOS: [&str; 7] =
+            ["FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO", "NVFP4", "W4A16_NVFP4", "MXFP8", "MIXED_PRECISION"];
         if !ALGOS.contains(&algo.as_str()) {
             let list = ALGOS.map(py::repr_str).join(", ");
             let text = format!(
@@ -184,8 +179,7 @@ impl<'c> Keys<'c> {
     /// Keys that `hf_quant_config.json` must have.
     fn require(&self, name: &str, keys: &[&str]) -> Result<(), Failure> {
         let Some(inner) = self.inner else { return Ok(()) };
-        let missing: Vec<String> =
-            keys.iter().filter(|k| inner.get(**k).is_none()).map(|k| py::repr_str(k)).collect();
+        let missing: Vec<String> = keys.iter().filter(|k| inner.get(**k).is_none()).map(|k| py::repr_str(k)).collect();
         if missing.is_empty() {
             return Ok(());
         }
@@ -200,8 +194,7 @@ impl<'c> Keys<'c> {
 /// `kv_cache_scheme` of `{"type": "float", "num_bits": 8}`.
 fn scheme(value: Option<&Value>) -> bool {
     value.is_some_and(|v| {
-        v.get("type").and_then(Value::as_str) == Some("float")
-            && v.get("num_bits").and_then(Value::as_f64) == Some(8.0)
+        v.get("type").and_then(Value::as_str) == Some("float") && v.get("num_bits").and_then(Value::as_f64) == Some(8.0)
     })
 }
 
@@ -259,7 +252,9 @@ impl ModelOpt {
 fn weights_only(config: &Value) -> bool {
     config.get("config_groups").and_then(Value::as_object).is_some_and(|groups| {
         !groups.is_empty()
-            && groups.values().all(|g| g.as_object().is_some_and(|g| g.get("input_activations").is_none_or(Value::is_null)))
+            && groups
+                .values()
+                .all(|g| g.as_object().is_some_and(|g| g.get("input_activations").is_none_or(Value::is_null)))
     })
 }
 

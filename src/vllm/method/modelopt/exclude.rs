@@ -6,8 +6,9 @@ use crate::vllm::trace::Raised;
 
 /// With more entries than this, substrings are looked up instead of entries searched.
 const MANY: usize = 256;
-/// Wildcards are a stranger's: more comparisons than this are not made. Real lists of the largest models need a tenth.
-const MAX_TRIES: u64 = 20_000_000;
+/// Wildcards are a stranger's: no more characters than this are compared, a second or two. Real lists of the largest
+/// models need a tenth.
+const MAX_STEPS: u64 = 500_000_000;
 
 /// `exclude_modules`.
 #[derive(Debug)]
@@ -17,14 +18,15 @@ pub(super) struct Exclude {
     globs: Vec<(usize, Glob)>,
     /// Distinct lengths of entries, ascending.
     lengths: Vec<usize>,
-    tries: u64,
+    /// Characters compared so far.
+    steps: u64,
 }
 
 impl Exclude {
     /// A list at `pointer`.
     pub(super) fn new(pointer: String, texts: Vec<String>) -> Exclude {
         let skip = SkipList::of(pointer, texts, Matching::Wildcards);
-        let mut list = Exclude { skip, globs: Vec::new(), lengths: Vec::new(), tries: 0 };
+        let mut list = Exclude { skip, globs: Vec::new(), lengths: Vec::new(), steps: 0 };
         list.read();
         list
     }
@@ -103,11 +105,10 @@ impl Exclude {
         let name: Vec<char> = prefix.chars().collect();
         let mut first = None;
         for (at, glob) in &self.globs {
-            if self.tries >= MAX_TRIES {
+            if self.steps >= MAX_STEPS {
                 break;
             }
-            self.tries += 1;
-            if glob.matches(prefix, &name) {
+            if glob.matches(prefix, &name, &mut self.steps) {
                 let index = self.skip.mark(*at);
                 first = first.or(index);
             }
@@ -174,7 +175,9 @@ impl Glob {
         Glob { head, tokens }
     }
 
-    fn matches(&self, text: &str, name: &[char]) -> bool {
+    /// Counts the steps that it takes.
+    fn matches(&self, text: &str, name: &[char], steps: &mut u64) -> bool {
+        *steps += 1;
         if !text.starts_with(&self.head) {
             return false;
         }
@@ -182,6 +185,7 @@ impl Glob {
         let (mut at, mut token) = (0, 0);
         let mut back: Option<(usize, usize)> = None;
         while at < name.len() {
+            *steps += 1;
             match self.tokens.get(token) {
                 Some(Token::Star) => {
                     back = Some((token, at));
@@ -233,7 +237,7 @@ mod tests {
     use super::*;
 
     fn hit(pattern: &str, name: &str) -> bool {
-        Glob::new(pattern).matches(name, &name.chars().collect::<Vec<_>>())
+        Glob::new(pattern).matches(name, &name.chars().collect::<Vec<_>>(), &mut 0)
     }
 
     #[test]

@@ -171,7 +171,8 @@ impl Mixed {
         let (base, leaf) = prefix.rsplit_once('.').unwrap_or((prefix, prefix));
         if let Some(parts) = packed {
             let bases = candidates(base);
-            let shards: Vec<String> = bases.iter().flat_map(|b| parts.iter().map(move |p| format!("{b}.{p}"))).collect();
+            let shards: Vec<String> =
+                bases.iter().flat_map(|b| parts.iter().map(move |p| format!("{b}.{p}"))).collect();
             if let Some(algo) = self.fused(prefix, shards.iter())? {
                 return Ok(Some(algo));
             }
@@ -179,7 +180,8 @@ impl Mixed {
         if let Some(index) = names.iter().find_map(|name| self.beginning(&format!("{name}."))) {
             return self.at(index).map(Some);
         }
-        if let Some((parent, _)) = prefix.strip_suffix(".experts").map(|_| prefix.rsplit_once(".experts").unwrap_or_default())
+        if let Some((parent, _)) =
+            prefix.strip_suffix(".experts").map(|_| prefix.rsplit_once(".experts").unwrap_or_default())
             && let Some(index) = self.beginning(&format!("{parent}."))
         {
             return self.at(index).map(Some);
@@ -229,7 +231,8 @@ pub(super) fn is_codec(algo: &str) -> bool {
 
 /// Block codes have one layout.
 fn codec(name: &str, info: &Value, algo: Option<&str>) -> Result<(), Raised> {
-    let Some((algo, (_, group, bytes))) = algo.and_then(|a| Some((a, CODECS.iter().find(|c| c.0.eq_ignore_ascii_case(a))?)))
+    let Some((algo, (_, group, bytes))) =
+        algo.and_then(|a| Some((a, CODECS.iter().find(|c| c.0.eq_ignore_ascii_case(a))?)))
     else {
         return Ok(());
     };

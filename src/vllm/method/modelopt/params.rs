@@ -65,10 +65,9 @@ impl Algo {
             Algo::Tensor => {
                 vec![param("weight", &[n, k], F8E4M3, Load::Both), one("weight_scale"), one("input_scale")]
             }
-            Algo::Channel => vec![
-                param("weight", &[n, k], F8E4M3, Load::Both),
-                param("weight_scale", &[n], F32, Load::Output),
-            ],
+            Algo::Channel => {
+                vec![param("weight", &[n, k], F8E4M3, Load::Both), param("weight_scale", &[n], F32, Load::Output)]
+            }
             Algo::Block | Algo::ExpertBlocks { .. } => {
                 if !k.is_multiple_of(BLOCK) {
                     return value_error(format!("FP8_PB_WO requires in divisible by 128, got {k}"));
@@ -95,10 +94,7 @@ impl Algo {
                 if !k.is_multiple_of(MX) {
                     return value_error(format!("MXFP8 requires input size divisible by 32, got {k}"));
                 }
-                vec![
-                    param("weight", &[n, k], F8E4M3, Load::Both),
-                    param("weight_scale", &[n, k / MX], U8, Load::Both),
-                ]
+                vec![param("weight", &[n, k], F8E4M3, Load::Both), param("weight_scale", &[n, k / MX], U8, Load::Both)]
             }
         };
         Ok(self.built(params, false))
