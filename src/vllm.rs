@@ -147,9 +147,9 @@ impl Plan {
             e.module.clone_from(generates);
             self.trace.events.push(e);
         }
-        let place = quantization::find(cp, raw);
+        let mut place = quantization::find(cp, raw);
         let mut method =
-            quantization::method(target, registry.as_ref(), &resolved.model_type, place.as_ref(), &mut self.trace);
+            quantization::method(cp, target, registry.as_ref(), &resolved.model_type, &mut place, &mut self.trace);
         quantization::activations(&method, raw, &mut self.trace);
         self.method = method.name().map(str::to_owned);
         self.quant_place = place.as_ref().map(|p| (p.file.clone(), p.pointer.clone()));

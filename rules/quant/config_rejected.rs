@@ -26,17 +26,22 @@ fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
             _ if said.contains("is deprecated") => {
                 "`--allow-deprecated-quantization` lets vLLM take it, for now: quantize anew before the method is gone"
             }
+            _ if said.starts_with("Unknown ModelOpt quant algo") => {
+                "vLLM knows FP8 and NVFP4 in this layout: put the rest into config.json, with `quant_method`, `quant_algo` and `ignore`"
+            }
+            Some(method) if plan.quant_place.is_some() && method.starts_with("modelopt") => {
+                "compare with the config that ModelOpt wrote, or export with a version of it that this vLLM knows"
+            }
             None | Some("compressed-tensors") => {
                 "configs of newer tools carry keys that this vLLM does not know: remove the key, or use an image with a newer compressed-tensors"
             }
             Some(_) => "vLLM's message says what it asks for: take the config as the tool wrote it, whole",
         };
-        sink.cause(&[event])
-            .key(file, &pointer)
-            .label("rejected here")
-            .help(help)
-            .say(words::fit(format!("vLLM rejects `{name}` of the quantization config"), || {
+        sink.cause(&[event]).key(file, &pointer).label("rejected here").help(help).say(match name {
+            "" => "vLLM rejects the quantization config".into(),
+            name => words::fit(format!("vLLM rejects `{name}` of the quantization config"), || {
                 "vLLM rejects a part of the quantization config".into()
-            }));
+            }),
+        });
     }
 }

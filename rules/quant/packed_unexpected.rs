@@ -34,12 +34,17 @@ fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     }
     let (file, pointer) = words::scheme_key(plan);
     let never = first.detail == "never quantized";
-    let help = if never {
-        "this class builds the module without a quantization config: store it in 16 bit"
-    } else {
-        "add a target that reaches it, by vLLM's name or class"
+    let by_layer = plan.method.as_deref() == Some("modelopt_mixed");
+    let help = match (never, by_layer) {
+        (true, _) => "this class builds the module without a quantization config: store it in 16 bit",
+        (_, true) => "name it in `quantized_layers`, with its `quant_algo`",
+        _ => "add a target that reaches it, by vLLM's name or class",
     };
-    let why = if never { "this class never quantizes" } else { "no target reaches" };
+    let why = match (never, by_layer) {
+        (true, _) => "this class never quantizes",
+        (_, true) => "`quantized_layers` does not name",
+        _ => "no target reaches",
+    };
     draft
         .key(&file, &pointer)
         .label(format!("nothing here reaches `{}`", first.module.as_deref().unwrap_or_default()))

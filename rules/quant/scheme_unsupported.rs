@@ -28,6 +28,9 @@ fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
         Some("quark") => {
             "vLLM's schemes for Quark are FP8 and INT8 by tensor or channel, FP8 in blocks of 128, and OCP MX in groups of 32"
         }
+        Some(method) if method.starts_with("modelopt") => {
+            "give each of these modules one `quant_algo`, the same for all shards of a fused layer"
+        }
         _ => {
             "check `format` first: `pack-quantized` is for integer weights without activations, `float-quantized` and `int-quantized` for 8 bit"
         }

@@ -7,6 +7,7 @@ pub mod compressed_tensors;
 pub mod fp8;
 pub mod gptq;
 pub mod inc;
+pub mod modelopt;
 pub mod mxfp4;
 pub mod online;
 pub mod quark;
@@ -313,8 +314,11 @@ impl Method {
     /// (`SupportsQuant.__new__`, `configure_quant_config`; spec B.5).
     pub fn enter_class(&mut self, file: &ClassFile, scope: &Scope) {
         let Method::Known(quantizer) = self else { return };
-        let mapper = Mapper::new(file.mapper.as_ref(), scope).rename_only();
-        quantizer.map_names(&|name| mapper.rename(name));
+        // Without a mapper nothing is done to the lists, and some methods do more to them than rename.
+        if let Some(mapper) = &file.mapper {
+            let mapper = Mapper::new(Some(mapper), scope).rename_only();
+            quantizer.map_names(&|name| mapper.rename(name));
+        }
         let packed = file
             .packed
             .iter()

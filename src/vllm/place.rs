@@ -112,7 +112,8 @@ pub fn linear(kind: NodeKind, slot: &Slot, shape: &[u64]) -> Result<Placed, Rais
             | Load::Block { .. }
             | Load::PackedOutput { both: true, .. }
             | Load::Turned { .. } => {
-                let dim = 1 - output_dim(slot.load);
+                // ModelOpt stores scales of blocks as `[rows, 1, columns, 1]`.
+                let dim = if slot.shape.len() == 4 { 2 } else { 1 - output_dim(slot.load) };
                 let (left, placed) = narrow(shape, dim, 0, slot.shape.get(dim).copied().unwrap_or(0))?;
                 exact(&slot.shape, &left, placed)
             }
@@ -203,10 +204,10 @@ fn part(module: &Module, slot: &Slot, shape: &[u64], part: usize) -> Result<Plac
         },
         load => {
             let dim = output_dim(load);
-            if matches!(load, Load::Block { .. }) {
-                // Parts that are no whole blocks do not fit side by side.
+            if let Load::Block { rows: block } = load {
+                // The place in the parameter: a part that begins within a block takes the next one.
                 let before = module.parts.iter().take(part).fold(0u64, |a, p| a.saturating_add(p.1));
-                narrow(&slot.shape, dim, rows(load, before), rows(load, *rows_of))?;
+                narrow(&slot.shape, 0, before.div_ceil(block.max(1)), rows(load, *rows_of))?;
             }
             let (left, placed) = narrow(shape, dim, 0, rows(load, *rows_of))?;
             let mut want = slot.shape.clone();
@@ -247,7 +248,8 @@ pub fn vocabulary(module: &Module, slot: &Slot, shape: &[u64]) -> Result<Placed,
     match slot.load {
         Load::Whole | Load::PerTensor => exact(&slot.shape, shape, Placed::Whole),
         load => {
-            let want = rows(load, module.rows);
+            // No scale of blocks knows that a vocabulary has fewer of them than rows.
+            let want = if slot.shape.len() == 4 { module.rows } else { rows(load, module.rows) };
             let dim = output_dim(load);
             if shape.get(dim) != Some(&want) {
                 return Err(if shape.is_empty() {
@@ -285,6 +287,11 @@ pub fn expert(slot: &Slot, shape: &[u64], half: bool) -> Result<Placed, Raised> 
     }
     if want.iter().all(|d| *d == 1) && shape.iter().all(|d| *d == 1) {
         return Ok(Placed::Whole);
+    }
+    if slot.load == Load::PerTensor {
+        // `_to_scalar`
+        let size = shape.iter().fold(1u64, |a, d| a.saturating_mul(*d));
+        return Err(runtime(format!("shape '[]' is invalid for input of size {size}")));
     }
     let mut short = None;
     if want.len() == shape.len() {

@@ -6,6 +6,7 @@ use super::method::compressed_tensors::CompressedTensors;
 use super::method::fp8::Fp8;
 use super::method::gptq::Gptq;
 use super::method::inc::Inc;
+use super::method::modelopt::{self, ModelOpt};
 use super::method::mxfp4::Mxfp4;
 use super::method::online::{Online, WORDS};
 use super::method::quark::Quark;
@@ -38,7 +39,7 @@ pub fn find(cp: &Checkpoint, raw: &Value) -> Option<Place> {
     if let Some(p) = here("/quantization_config") {
         return Some(p);
     }
-    if raw.get("quantization_config").is_none()
+    if raw.get("quantization_config").is_none_or(Value::is_null)
         && let Some((file, part)) = cp.quant_files.iter().find(|f| f.0 == "hf_quant_config.json")
         && let Some(json) = part.get()
     {
@@ -61,13 +62,14 @@ fn value_error(text: String) -> Raised {
 
 /// The method in effect. Refusals and oddities go to the trace.
 pub fn method(
+    cp: &Checkpoint,
     target: &Target,
     registry: Option<&Registry>,
     model_type: &str,
-    place: Option<&Place>,
+    found: &mut Option<Place>,
     trace: &mut Trace,
 ) -> Method {
-    let Some(place) = place else {
+    let Some(place) = found.as_ref() else {
         return match &target.quantization {
             Some(q) => {
                 if !check_name(registry, q, None, trace) {
@@ -82,10 +84,16 @@ pub fn method(
             None => Method::None,
         };
     };
-    let named = place.value.get("quant_method").and_then(Value::as_str).unwrap_or_default().to_lowercase();
-    if named.is_empty() && place.value.get("producer").is_some() {
-        return Method::Unknown("modelopt".into());
-    }
+    // Only `compression_config` is not looked at.
+    let normalized = if place.pointer == "/compression_config" { Ok(None) } else { modelopt::named(&place.value) };
+    let named = match (normalized, place.value.get("quant_method")) {
+        (Err(failure), _) => {
+            rejected(trace, place, failure);
+            return Method::Unknown("modelopt".into());
+        }
+        (Ok(Some(name)), _) => name.to_owned(),
+        (Ok(None), method) => method.and_then(Value::as_str).unwrap_or_default().to_lowercase(),
+    };
     if named.is_empty() {
         push(trace, Kind::QuantMethodMissing, Effect::Keeps, place, "", None);
         return Method::None;
@@ -96,7 +104,10 @@ pub fn method(
         "mxfp4" if model_type == "gpt_oss" => "gpt_oss_mxfp4".to_owned(),
         n => n.to_owned(),
     };
+    let overridden = modelopt::overridden(&name, &place.value);
+    let name = overridden.map_or(name, str::to_owned);
     if let Some(q) = &target.quantization
+        && overridden.is_none()
         && *q != name
         && !(name == "gpt_oss_mxfp4" && model_type == "gpt_oss")
         && !(q == "gptq" && name == "auto_gptq" || q == "awq" && name == "auto_awq")
@@ -115,15 +126,22 @@ pub fn method(
         push(trace, Kind::QuantConfigRejected, Effect::Refuses, place, "/quant_method", Some(deprecated(&name)));
         return Method::Unknown(name);
     }
+    let beside = match beside(cp, &name, place) {
+        Ok(beside) => beside,
+        Err(failure) => {
+            rejected(trace, place, failure);
+            return Method::Unknown(name);
+        }
+    };
+    if beside.is_some() {
+        *found = beside;
+    }
+    let Some(place) = found.as_ref() else { return Method::None };
     match parse(&name, &place.value) {
         None => Method::Unknown(name),
         Some(Ok(quantizer)) => Method::Known(quantizer),
-        Some(Err((pointer, mut raised))) => {
-            // Raised while pydantic validates the engine's config, which wraps these three.
-            if matches!(raised.error_type.as_str(), "ValueError" | "AssertionError" | "ValidationError") {
-                raised = Raised { error_type: "ValidationError".into(), text: inner(&raised.text) };
-            }
-            push(trace, Kind::QuantConfigRejected, Effect::Refuses, place, &pointer, Some(raised));
+        Some(Err(failure)) => {
+            rejected(trace, place, failure);
             Method::Unknown(name)
         }
     }
@@ -143,15 +161,23 @@ pub fn unsimulated(name: &str, given: bool) -> String {
     }
 }
 
-/// `get_supported_act_dtypes`, where it leaves float16 out: what `dtype` says, vLLM takes for the activations.
-pub fn activations(method: &Method, raw: &Value, trace: &mut Trace) {
-    let Some(name @ ("mxfp4" | "gpt_oss_mxfp4")) = method.name() else { return };
-    if matches!(method, Method::Unknown(_)) {
-        return;
+/// Raised while pydantic validates the engine's config, which wraps three types of errors.
+fn rejected(trace: &mut Trace, place: &Place, (pointer, mut raised): (String, Raised)) {
+    if matches!(raised.error_type.as_str(), "ValueError" | "AssertionError" | "ValidationError") {
+        raised = Raised { error_type: "ValidationError".into(), text: inner(&raised.text) };
     }
+    push(trace, Kind::QuantConfigRejected, Effect::Refuses, place, &pointer, Some(raised));
+}
+
+/// `get_supported_act_dtypes`, where it leaves float16 out (spec B.4.8): what `dtype` says, vLLM takes for the activations.
+pub fn activations(method: &Method, raw: &Value, trace: &mut Trace) {
+    let Method::Known(quantizer) = method else { return };
+    let name @ ("mxfp4" | "gpt_oss_mxfp4" | "modelopt_mxfp8" | "mxfp8") = quantizer.name() else { return };
     let keys = ["/dtype", "/torch_dtype", "/text_config/dtype", "/text_config/torch_dtype"];
-    let Some((pointer, dtype)) = keys.iter().find_map(|k| Some((*k, raw.pointer(k)?.as_str()?))) else { return };
-    if !matches!(dtype.trim_start_matches("torch."), "float16" | "half") {
+    let stored = |p: &&str| raw.pointer(p).is_some_and(|v| !v.is_null());
+    let Some(pointer) = keys.into_iter().find(stored) else { return };
+    let word = raw.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    if !matches!(word.trim_start_matches("torch."), "float16" | "half") {
         return;
     }
     let mut e = Event::new(Stage::Config, Effect::Refuses, Kind::ConfigField);
@@ -174,6 +200,25 @@ fn deprecated(name: &str) -> Raised {
     ))
 }
 
+/// Older mixed checkpoints keep their table of layers in a file of its own, which is read in place of the config found
+/// (`get_quant_config`, vllm/model_executor/model_loader/weight_utils.py).
+fn beside(cp: &Checkpoint, name: &str, place: &Place) -> Result<Option<Place>, (String, Raised)> {
+    if name != "modelopt_mixed" || place.value.get("quantized_layers").is_some() {
+        return Ok(None);
+    }
+    let error = |text: String| (String::new(), Raised { error_type: "ValueError".into(), text });
+    let file = cp.quant_files.iter().find(|f| f.0 == "hf_quant_config.json");
+    let Some((file, part)) = file else {
+        return Err(error(format!("Cannot find the config file for {name}")));
+    };
+    let Some(json) = part.get() else { return Ok(None) };
+    if json.value.pointer("/producer/name").and_then(Value::as_str) != Some("modelopt") {
+        let opened = format!("<_io.TextIOWrapper name='<dir>/{file}' mode='r' encoding='UTF-8'>");
+        return Err(error(format!("Unsupported quantization config found for {name} in {opened}.")));
+    }
+    Ok(Some(Place { file: file.clone(), pointer: String::new(), value: json.value.clone() }))
+}
+
 /// A method, or the JSON pointer of what it raises at, and what.
 type Parsed = Result<Box<dyn Quantizer>, (String, Raised)>;
 
@@ -190,7 +235,10 @@ fn parse(name: &str, config: &Value) -> Option<Parsed> {
         "inc" | "auto-round" if Inc::knows(config) => boxed(Inc::parse(config)),
         "mxfp4" | "gpt_oss_mxfp4" => boxed(Ok(Mxfp4::new(name == "gpt_oss_mxfp4"))),
         "quark" => boxed(Quark::parse(config)?),
-        word => boxed(Online::parse(word)?),
+        word => match modelopt::names(word) {
+            Some(name) => boxed(ModelOpt::parse(name, config)),
+            None => boxed(Online::parse(word)?),
+        },
     })
 }
 

@@ -266,7 +266,20 @@ impl<'a> Stream<'a> {
     /// Books what placing did.
     pub(super) fn finish(&mut self, at: usize, slot: usize, result: Result<Placed, Raised>, t: &Stored, mark: bool) {
         let scheme = matches!(self.tree.modules[at].quant, Quant::Scheme(_));
+        let (element, name) = {
+            let s = &self.tree.modules[at].slots[slot];
+            (s.element, s.name.clone())
+        };
+        // A 16-bit weight on its way into a parameter that has its name: what vLLM makes of it depends on its shape.
+        let unlisted = scheme
+            && matches!(name.as_str(), "weight" | "w13_weight" | "w2_weight")
+            && matches!(element, Element::F8E4M3 | Element::I8 | Element::U8)
+            && matches!(t.dtype, Some(Dtype::BF16 | Dtype::F16 | Dtype::F32));
         match result {
+            Err(raised) if unlisted => {
+                let detail = self.plain_entries(at, t);
+                self.refuse(Kind::UnlistedLinear, at, raised, t, &detail);
+            }
             Err(raised) => {
                 let kind = if scheme { Kind::SchemeMisfit } else { Kind::ShapeMismatch };
                 let detail = self.shapes(at, slot, t);
@@ -280,13 +293,12 @@ impl<'a> Stream<'a> {
                 if mark {
                     s.mark_all();
                 }
-                let (element, name) = (s.element, s.name.clone());
                 if let (Placed::Short(dim, had, want), Some(detail)) = (&placed, &detail) {
                     let mut e = self.event(Kind::HalfWritten, Effect::Damages, at, t);
                     e.detail = format!("{detail}; it fills {had} of {want} along dimension {dim}");
                     self.trace.events.push(e);
                 }
-                if let (Placed::Cut(dim, took, had), Some(detail)) = (&placed, detail) {
+                if let (Placed::Cut(dim, took, had), Some(detail), false) = (&placed, detail, unlisted) {
                     let mut e = self.event(Kind::Cut, Effect::Damages, at, t);
                     e.detail = format!("{detail}; vLLM takes the first {took} of {had} along dimension {dim}");
                     self.trace.events.push(e);
@@ -295,13 +307,9 @@ impl<'a> Stream<'a> {
                 if place::keeps_meaning(dtype, element) {
                     return;
                 }
-                let plain_for_8bit = scheme
-                    && name == "weight"
-                    && matches!(element, Element::F8E4M3 | Element::I8)
-                    && matches!(dtype, Dtype::BF16 | Dtype::F16 | Dtype::F32);
-                let mut e =
-                    self.event(if plain_for_8bit { Kind::UnlistedLinear } else { Kind::Cast }, Effect::Damages, at, t);
-                e.detail = if plain_for_8bit { self.entries(at, t) } else { format!("{dtype:?} into {element:?}") };
+                let kind = if unlisted { Kind::UnlistedLinear } else { Kind::Cast };
+                let mut e = self.event(kind, Effect::Damages, at, t);
+                e.detail = if unlisted { self.plain_entries(at, t) } else { format!("{dtype:?} into {element:?}") };
                 self.tree.modules[at].blamed = true;
                 self.trace.events.push(e);
             }

@@ -13,6 +13,15 @@ KV_DEFAULT = re.compile(r"\.(_?[kqv]_scale|_?prob_scale|_?[kqv]_zero_point|_?[kq
 NEVER_READ = re.compile(r"(^|[._])weight_shape$")
 
 
+def dropped(model):
+    """Input scales of NVFP4 without activations: vLLM takes them from older exports, and drops them after the load."""
+    def weights_only(q):
+        return type(q).__name__ == "ModelOptLinearMethod" and q.spec.activation is None or type(q).__name__ == "ModelOptNvFp4FusedMoE" and q.use_a16
+    return {f"{name}.{s}" for name, m in model.named_modules() if weights_only(getattr(m, "quant_method", None))
+            for s in ("input_scale", "w13_input_scale", "w2_input_scale")}
+
+
+
 def ranges(ids):
     out = []
     for i in ids:
@@ -228,7 +237,7 @@ def make_track():
 
         def report(self, model):
             self.pad(model)
-            damage, kv, twice = [], 0, []
+            damage, kv, twice, never = [], 0, [], dropped(model)
             for name, what, t in self.tensors(model):
                 if t.device.type == "meta" or not t.numel():
                     continue
@@ -243,7 +252,7 @@ def make_track():
                         node.direct.fill_(1)
                         node.mask.fill_(1)
                     continue
-                if NEVER_READ.search(name) or spare_bias(model, name):
+                if NEVER_READ.search(name) or name in never or spare_bias(model, name):
                     continue
                 m = view(mask, t)[..., 0] > 0
                 if ptr(t) in self.twice:

@@ -4,7 +4,7 @@
 use super::{DeadEntry, List, Matching, py};
 use crate::vllm::trace::Raised;
 use aho_corasick::AhoCorasick;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 
 /// One entry.
@@ -43,14 +43,6 @@ impl SkipList {
     pub(super) fn parse(config: &Value, keys: &[&str], matching: Matching) -> Result<SkipList, (String, Raised)> {
         let key = keys.iter().find(|k| config.get(**k).is_some_and(py::truthy)).or(keys.first()).unwrap_or(&"ignore");
         let pointer = format!("/{key}");
-        let mut list = SkipList {
-            pointer,
-            matching,
-            entries: Vec::new(),
-            exact: FxHashMap::default(),
-            inside: None,
-            packed: Vec::new(),
-        };
         let texts: Vec<String> = match config.get(*key) {
             Some(Value::Array(items)) => {
                 items.iter().map(|v| v.as_str().map_or_else(String::new, str::to_owned)).collect()
@@ -62,14 +54,27 @@ impl SkipList {
             Some(other) if !py::truthy(other) => Vec::new(),
             Some(other) => {
                 let text = format!("'{}' object is not iterable", py::type_name(other));
-                return Err((list.pointer, py::raised("TypeError", text)));
+                return Err((pointer, py::raised("TypeError", text)));
             }
+        };
+        Ok(SkipList::of(pointer, texts, matching))
+    }
+
+    /// A list that stands at `pointer`.
+    pub(super) fn of(pointer: String, texts: Vec<String>, matching: Matching) -> SkipList {
+        let mut list = SkipList {
+            pointer,
+            matching,
+            entries: Vec::new(),
+            exact: FxHashMap::default(),
+            inside: None,
+            packed: Vec::new(),
         };
         for (index, text) in texts.into_iter().enumerate() {
             list.entries.push(Entry { written: text.clone(), mapped: text, index: Some(index), used: false });
         }
         list.hash();
-        Ok(list)
+        list
     }
 
     /// Where it stands and how it matches.
@@ -121,6 +126,40 @@ impl SkipList {
         Some(shards.iter().map(|shard| prefix.replace(last, shard)).collect())
     }
 
+    /// The parts of a fused layer, by its last component.
+    pub(super) fn packed(&self, leaf: &str) -> Option<&[String]> {
+        self.packed.iter().find(|(key, _)| key == leaf).map(|(_, parts)| parts.as_slice())
+    }
+
+    /// Entries under vLLM's names.
+    pub(super) fn mapped(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(|e| e.mapped.as_str())
+    }
+
+    /// Entries that become several, which stand at one place in the file.
+    pub(super) fn split(&mut self, of: impl Fn(&str) -> Option<[String; 2]>) {
+        let old = std::mem::take(&mut self.entries);
+        for entry in old {
+            match of(&entry.mapped) {
+                Some(both) => self.entries.extend(both.map(|mapped| Entry { mapped, ..entry.clone() })),
+                None => self.entries.push(entry),
+            }
+        }
+        self.hash();
+    }
+
+    /// An entry matched in a way of its method's own; its place in the list of the file.
+    pub(super) fn mark(&mut self, at: usize) -> Option<usize> {
+        let entry = self.entries.get_mut(at)?;
+        entry.used = true;
+        entry.index
+    }
+
+    /// Places of the entries that are a name, to look up its substrings when there are many entries.
+    pub(super) fn same(&self, name: &str) -> &[usize] {
+        self.exact.get(name).map_or(&[], Vec::as_slice)
+    }
+
     /// The first entry that matches a name; all that do count as used.
     pub(super) fn hit(&mut self, name: &str) -> Skipped {
         let mut first: Option<usize> = None;
@@ -144,7 +183,7 @@ impl SkipList {
     /// When some shards of a fused layer are in the list and others are not.
     pub(super) fn skipped(&mut self, prefix: &str) -> Result<Skipped, Raised> {
         let Some(shards) = self.shards(prefix) else {
-            if self.matching == Matching::Exact && prefix.contains("experts") {
+            if matches!(self.matching, Matching::Exact | Matching::Wildcards) && prefix.contains("experts") {
                 return Ok(self.within(prefix));
             }
             return Ok(self.hit(prefix));
@@ -194,6 +233,10 @@ impl SkipList {
                 ignore: true,
             })
         };
-        self.entries.iter().filter(|e| !e.used).filter_map(entry).collect()
+        let used: FxHashSet<usize> = self.entries.iter().filter(|e| e.used).filter_map(|e| e.index).collect();
+        let gone = |e: &&Entry| e.index.is_some_and(|i| !used.contains(&i));
+        let mut dead: Vec<DeadEntry> = self.entries.iter().filter(gone).filter_map(entry).collect();
+        dead.dedup_by(|a, b| a.pointer == b.pointer);
+        dead
     }
 }

@@ -106,6 +106,16 @@ impl Stream<'_> {
         self.refuse(kind, at, raised, t, &detail);
     }
 
+    /// The same for experts, of which only expert 0 is looked at, by its three projections.
+    pub(in crate::vllm) fn plain_entries(&self, at: usize, t: &Stored) -> String {
+        let m = &self.tree.modules[at];
+        if m.kind != NodeKind::Experts {
+            return self.entries(at, t);
+        }
+        let name = t.name.rsplit_once(".experts.").map_or(t.name, |p| p.0);
+        [&m.expert_names[0], &m.expert_names[2], &m.expert_names[1]].map(|p| format!("{name}.experts.0.{p}")).join("\n")
+    }
+
     /// Ignore entries that would make a module plain, in the file's own naming where vLLM maps that to the same module.
     pub(super) fn entries(&self, at: usize, t: &Stored) -> String {
         let m = &self.tree.modules[at];
