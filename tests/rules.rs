@@ -49,7 +49,7 @@ const SHOWN: &[(&str, &str)] = &[
     ("load-missing-layer", "llama-missing-lastlayer"),
     ("load-not-initialized", "gemma4uni-missing-qnorm"),
     ("load-shape-mismatch", "llama-shape-norm-2d"),
-    ("load-unknown", "llama-qc-method-awq"),
+    ("load-unknown", "llama-files-onlybin"),
     ("load-unwritten", "llama-missing-mlpbias-bf16"),
     ("load-wrapper-prefix", "llama-files-adapter"),
     ("quant-config-rejected", "llama-qc-ignore-null"),

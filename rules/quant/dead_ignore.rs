@@ -4,7 +4,6 @@ use crate::checkpoint::Checkpoint;
 use crate::finding::{Fix, Level};
 use crate::rule::{Rule, Sink, words};
 use crate::vllm::Plan;
-use crate::vllm::method::Matching;
 use crate::vllm::trace::{Event, Kind};
 
 pub(super) static RULE: Rule = Rule {
@@ -29,7 +28,7 @@ fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
         let draft = sink.cause(&group).at(first).label(why).subjects(entries.clone());
         let regexes = entries.iter().all(|e| e.starts_with("re:"));
         // Other tools list what they left alone, in whichever names they know; where that harms, the tensors say so.
-        let patterns = plan.list.as_ref().is_none_or(|l| l.matching == Matching::Patterns);
+        let patterns = plan.method.as_deref() == Some("compressed-tensors");
         let draft =
             if patterns && suspicious || patterns && !regexes && hint != "cut-tower" { draft } else { draft.note() };
         let (file, pointer, key) = words::skip_list(plan);

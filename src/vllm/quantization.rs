@@ -262,10 +262,7 @@ fn check_name(registry: Option<&Registry>, name: &str, place: Option<&Place>, tr
     let Some(registry) = registry else { return true };
     let known = &registry.quant_methods;
     // Names that another class answers for (`override_quantization_method`).
-    if known.is_empty()
-        || known.iter().any(|k| k == name)
-        || matches!(name, "auto-round" | "autoround" | "intel/auto-round")
-    {
+    if known.is_empty() || known.iter().any(|k| k == name) || name == "auto-round" {
         return true;
     }
     let list = known.iter().map(|k| format!("'{k}'")).collect::<Vec<_>>().join(", ");

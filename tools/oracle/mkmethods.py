@@ -137,7 +137,7 @@ FORMS = [
     Form("inc", lambda o, i: {k: v for k, v in gptq(o, i, 4).items() if k != "g_idx"},
          lambda ig: dict(quant_method="auto-round", bits=4, group_size=32, sym=True, data_type="int", packing_format="auto_round:auto_gptq",
                          block_name_to_quantize="model.layers", autoround_version="0.8.0"), "extra_config", needs=(8, 32), value={"bits": 16},
-         bases=["llama", "qwen3", "qwen3moe", "gemma3mm", "phi3"]),
+         bases=["llama", "qwen3", "qwen3moe", "phi3"]),
     Form("incawq", lambda o, i: awq(o, i),
          lambda ig: dict(quant_method="auto-round", bits=4, group_size=32, sym=False, packing_format="auto_round:auto_awq"), "extra_config", needs=(8, 32),
          value={"bits": 16}, bases=["llama", "mixtral", "qwen25vl"]),

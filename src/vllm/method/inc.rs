@@ -18,6 +18,8 @@ pub struct Inc {
     blocks: Vec<String>,
     extra: Vec<Extra>,
     packed: Vec<(String, Vec<String>)>,
+    /// An `extra_config` that is no object: what renaming it raises, said once.
+    odd: Option<Raised>,
 }
 
 /// How wide a layer's values are.
@@ -128,6 +130,9 @@ impl Inc {
             blocks,
             extra: extra.collect(),
             packed: Vec::new(),
+            odd: config.get("extra_config").filter(|v| !v.is_object() && !v.is_null()).map(|v| {
+                py::raised("AttributeError", format!("'{}' object has no attribute 'items'", py::type_name(v)))
+            }),
         })
     }
 
@@ -320,6 +325,9 @@ impl Quantizer for Inc {
     }
 
     fn build(&mut self, layer: &Layer<'_>) -> Built {
+        if let Some(raised) = self.odd.take() {
+            return Built::Refused { why: Kind::QuantConfigRejected, raised };
+        }
         let wide = |e: &Extra| e.values.get("bits").and_then(Value::as_i64).unwrap_or(16) >= 16;
         let named = |e: &Extra| e.name == layer.prefix || e.name.strip_prefix("model.") == Some(layer.prefix);
         if !layer.prefix.is_empty()
