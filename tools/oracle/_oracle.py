@@ -88,7 +88,7 @@ def fake_cuda(cap):
         @classmethod
         def get_vit_attn_backend(cls, head_size, dtype, backend=None):
             from vllm.v1.attention.backends.registry import AttentionBackendEnum
-            return AttentionBackendEnum.TORCH_SDPA
+            return backend or AttentionBackendEnum.TORCH_SDPA
 
     platforms._current_platform = FakeCuda()
     platforms.vllm_version_matches_substr = lambda text: False     # "not the CPU wheel": keeps Triton on
