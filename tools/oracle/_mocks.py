@@ -204,6 +204,15 @@ def mock_processors():
         return get_processor(processor_name, processor_cls=processor_cls)
     replace(P.cached_get_processor_without_dynamic_kwargs, without_dynamic)
 
+    for name in ("get_image_processor", "get_video_processor", "get_feature_extractor"):
+        def get_part(*a, _real=getattr(P, name), **k):
+            try:
+                return _real(*a, **k)
+            except Exception:           # noqa: BLE001
+                return MagicMock()
+        replace(getattr(P, "cached_" + name), get_part)
+        replace(getattr(P, name), get_part)
+
     real_init = InputProcessingContext.init_processor
 
     def init_processor(self, typ, /, **k):
@@ -228,17 +237,17 @@ def remote_configs():
 def remote_class(model_type):
     """A config class that keeps what the file says, sub-configs as objects; `_base` names the model type whose class it extends."""
     from transformers import PreTrainedConfig
-    from _remote import NAMES, OBJECTS, REMOTE
+    from _remote import NAMES, OBJECTS, RAW, REMOTE
     entry = REMOTE.get(model_type, {})
     base = entry.get("_base")
     if "_class" in entry:               # a class of vLLM that it registers under no name
         module, _, name = entry["_class"].partition(":")
         return getattr(importlib.import_module(module), name)
     parent = real_class(base) if base else PreTrainedConfig
-    objects = OBJECTS.get(model_type, ())
+    objects, raw = OBJECTS.get(model_type, ()), RAW.get(model_type, ())
 
     def __init__(self, **k):
-        k = {n: sub_config(v) if isinstance(v, dict) and is_sub(n, v) else Attr.of(v) if n in objects else v for n, v in k.items()}
+        k = {n: sub_config(v) if isinstance(v, dict) and is_sub(n, v) and n not in raw else Attr.of(v) if n in objects else v for n, v in k.items()}
         parent.__init__(self, **k)
         for n, v in k.items():          # what the parent took for itself, as rope_theta
             if not hasattr(self, n) and not n.startswith("_"):
@@ -259,7 +268,7 @@ class Attr(dict):
 
 
 def is_sub(name, v):
-    return name != "quantization_config" and (name.endswith("_config") and name != "img_token_compression_config" or "model_type" in v)
+    return name != "quantization_config" and (name.endswith("_config") or "model_type" in v)
 
 
 def sub_config(v):

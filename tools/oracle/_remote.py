@@ -38,10 +38,14 @@ PHI4_AUDIO = {"attention_dim": 1024, "attention_heads": 16, "attention_group_siz
               "ext_pw_out_channel": 1024, "input_layer": "nemo_conv", "input_size": 80, "kernel_size": 3, "left_chunk": 18, "linear_units": 1536,
               "nemo_conv_settings": {"conv_channels": 1024}, "num_blocks": 24, "relative_attention_bias_args": {"t5_bias_max_distance": 500, "type": "t5"},
               "time_reduction": 8}
+PERCEPTION = {"model_type": "perception_encoder", "patch_size": 14, "output_dim": None, "width": 1536, "heads": 16, "layers": 47, "use_abs_posemb": True,
+              "use_cls_token": False, "use_rope2d": True, "image_size": 728, "use_ln_pre": True, "use_ln_post": False, "mlp_ratio": 8960 / 1536,
+              "ls_init_value": 0.1, "hidden_act": "quick_gelu"}
 OVIS = {"vit_config": SIGLIP2, "visual_vocab_size": 65536, "hidden_size": 4096}
 
-# Class names that vLLM asks for, and fields whose dicts a remote class turns into objects.
-NAMES = {"new": "NewConfig"}
+# Class names that vLLM asks for, fields whose dicts a remote class turns into objects, and sub-configs that it leaves dicts.
+NAMES = {"new": "NewConfig", "xlm-roberta-flash": "XLMRobertaFlashConfig"}
+RAW = {"glm-4v": ("vision_config",), "clef_omni": ("joint_head_config",)}
 OBJECTS = {"nemotron-nas": ("block_configs",)}
 DECI_BLOCK = {"attention": {"n_heads_in_group": 8, "no_op": False, "replace_with_linear": False}, "ffn": {"ffn_mult": 2.625, "no_op": False, "replace_with_linear": False}}
 DECI_SKIP = {"attention": {"n_heads_in_group": None, "no_op": True, "replace_with_linear": False}, "ffn": {"ffn_mult": 1.3125, "no_op": False, "replace_with_linear": False}}
@@ -53,6 +57,9 @@ REMOTE = {
                      "block_configs": [DECI_BLOCK, DECI_SKIP] * 16},
     "new": {"_base": "bert", "hidden_act": "gelu", "position_embedding_type": "rope", "pack_qkv": True, "unpad_inputs": False, "layer_norm_type": "layer_norm",
             "logn_attention_scale": False, "max_position_embeddings": 8192, "rope_parameters": {"rope_type": "default", "rope_theta": 500000.0}, "num_labels": 1},
+    "xlm-roberta-flash": {"_base": "xlm-roberta", "position_embedding_type": "rotary", "max_position_embeddings": 8194, "vocab_size": 250002, "hidden_size": 1024,
+                          "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096, "type_vocab_size": 1, "dim": 128, "lora_adaptations": None,
+                          "rope_parameters": {"rope_type": "default", "rope_theta": 20000.0}},
     "k2_horizon": {"_base": "llama", "num_experts": 128, "num_experts_per_tok": 8, "num_shared_experts": 1, "moe_intermediate_size": 1024, "moe_gate_bias": True,
                    "norm_topk_prob": True, "router_score_func": "sigmoid", "router_scaling_factor": 1.0, "mlp_only_layers": [0], "decoder_sparse_step": 1,
                    "mova_num_experts": 0, "mova_num_experts_per_tok": 0, "rope_head_dim": 64, "query_key_norm": True, "head_dim": 128, "attention_gate_func": None,
@@ -107,7 +114,10 @@ REMOTE = {
     "llama_nemotron_vl": {**INTERNVL, "vision_config": {**SIGLIP, "image_size": 512, "patch_size": 16}, "llm_config": {**LLAMA, "architectures": ["LlamaBidirectionalModel"],
                           "pooling": "avg"}, "vit_hidden_size": 1152, "projector_hidden_size": 2048, "img_context_token_id": 128258, "pooling": "avg"},
     "NemotronH_Nano_VL_V2": NANO,
-    "NemotronH_Nano_Omni_Reasoning_V3": {**NANO, "sound_config": {"model_type": "parakeet", "sampling_rate": 16000}},
+    "NemotronH_Nano_Omni_Reasoning_V3": {**NANO, "sound_config": {
+        "model_type": "parakeet_sound", "sampling_rate": 16000, "projection_hidden_size": 4096, "projection_bias": False, "hidden_size": 1024, "num_attention_heads": 8,
+        "num_hidden_layers": 24, "intermediate_size": 4096, "num_mel_bins": 128, "subsampling_factor": 8, "subsampling_conv_kernel_size": 3,
+        "subsampling_conv_stride": 2, "subsampling_conv_channels": 256, "conv_kernel_size": 9, "convolution_bias": False, "hidden_act": "silu"}},
     "nemotron_parse": {"image_size": [2048, 1648], "patch_size": 16, "is_encoder_decoder": True, "tie_word_embeddings": False,
                        "encoder": {**RADIO, "num_attention_heads": 16, "args": {**RADIO["args"]}},
                        "decoder": {"model_type": "nemotron_parse_text", "d_model": 1024, "decoder_attention_heads": 16, "decoder_ffn_dim": 4096, "decoder_layers": 10,
@@ -145,6 +155,19 @@ REMOTE = {
                                   "num_attention_heads": 16, "num_key_value_heads": 16, "head_dim": 72, "hidden_act": "silu", "intermediate_size": 18944,
                                   "text_hidden_size": 3584},
                "text_config": MOLMO_TEXT, "image_patch_id": 7, "tie_word_embeddings": False},
+    "dots_ocr": {"_class": "vllm.transformers_utils.configs.dotsocr:DotsOCRConfig", "hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28,
+                 "num_attention_heads": 12, "num_key_value_heads": 2, "vocab_size": 151936},
+    "interns2_mobius": {"_base": "qwen3_5_moe", "text_config": {"model_type": "qwen3_5_moe_text", "num_blocks": 10, "layer_scale": False}},
+    "clef_omni": {"_base": "qwen3_omni_moe", "joint_head_config": {"hidden_size": 2048, "width": 512, "routing_layers": 2, "layers": 2, "heads": 8,
+                                                                   "feedforward": 2048}},
+    "ernie4_5_moe_vl": {"hidden_size": 2560, "intermediate_size": 12288, "num_hidden_layers": 28, "num_attention_heads": 20, "num_key_value_heads": 4, "head_dim": 128,
+                        "vocab_size": 103424, "max_position_embeddings": 131072, "rms_norm_eps": 1e-5, "hidden_act": "silu", "use_bias": False, "tie_word_embeddings": True,
+                        "moe_num_experts": [64, 64], "moe_intermediate_size": [1536, 512], "moe_k": 6, "moe_num_shared_experts": 2, "moe_layer_start_index": [1, 1],
+                        "moe_layer_end_index": [29, 28], "moe_layer_interval": 1, "moe_capacity": [64, 64, 64], "rope_is_neox_style": False,
+                        "rope_parameters": {"rope_type": "default", "rope_theta": 500000.0, "mrope_section": [22, 22, 20]}, "freq_allocation": 20,
+                        "pixel_hidden_size": 1280, "spatial_conv_size": 2, "temporal_conv_size": 2, "use_temporal_conv": True, "im_patch_id": 7,
+                        "vision_config": {"model_type": "ernie4_5_vision", "depth": 32, "embed_dim": 1280, "hidden_act": "quick_gelu", "hidden_size": 1280,
+                                          "in_channels": 3, "mlp_ratio": 4, "num_heads": 16, "patch_size": 14, "spatial_merge_size": 2}},
     "opencua": {"vision_config": {"model_type": "qwen2_5_vl_vision"}, "text_config": QWEN2, "media_placeholder_token_id": 7, "vocab_size": 152064},
     "openpangu_vl": {"_base": "llama", "attention_bias": True, "bias": True, "image_token_id": 7, "video_token_id": 8,
                      "vision_config": {"model_type": "openpangu_vision", "depth": 26, "hidden_size": 1792, "hidden_act": "gelu", "intermediate_size": 7168,
@@ -168,10 +191,14 @@ REMOTE = {
                               "audio_embd_layer": {"compression_rate": 8, "downsample_rate": 1, "embedding_cls": "audio", "enable_gradient_checkpointing": False,
                                                    "projection_cls": "mlp", "use_conv_downsample": False, "use_qformer": False}},
                "audio_processor": {"name": "cascades", "config": PHI4_AUDIO}},
-    "step_robotics": {"vision_config": {"model_type": "perception_encoder", "patch_size": 14, "output_dim": None, "width": 1536, "heads": 16, "layers": 47,
-                                        "use_abs_posemb": True, "use_cls_token": False, "use_rope2d": True, "image_size": 728, "use_ln_pre": True,
-                                        "use_ln_post": False, "mlp_ratio": 8960 / 1536, "ls_init_value": 0.1, "hidden_act": "quick_gelu"},
-                      "text_config": QWEN3, "projector_bias": False, "image_token_id": 7, "understand_projector_stride": 2},
+    "step_robotics": {"vision_config": PERCEPTION, "text_config": QWEN3, "projector_bias": False, "image_token_id": 7, "understand_projector_stride": 2},
+    "step3p5_remote": {"_class": "vllm.transformers_utils.configs.step3p5:Step3p5Config"},
+    "step3p7_remote": {"vision_config": PERCEPTION, "projector_bias": False, "image_token_id": 7, "understand_projector_stride": 2, "text_config": {
+        "model_type": "step3p5_remote", "architectures": ["Step3p5ForCausalLM"], "hidden_size": 4096, "intermediate_size": 11264, "num_hidden_layers": 45,
+        "num_attention_heads": 64, "num_attention_groups": 8, "head_dim": 128, "vocab_size": 128896, "moe_num_experts": 288, "moe_top_k": 8,
+        "moe_intermediate_size": 1280, "share_expert_dim": 1280, "moe_layers_enum": ",".join(map(str, range(3, 45))), "rope_theta": 10000.0,
+        "use_head_wise_attn_gate": True, "norm_expert_weight": True, "moe_router_activation": "sigmoid", "need_fp32_gate": True, "use_moe_router_bias": True,
+        "max_position_embeddings": 262144}},
     # audio
     "kimi_audio": {"_base": "qwen2", "kimia_adaptor_input_dim": 5120, "kimia_token_offset": 152064, "kimia_mimo_layers": 6, "use_whisper_feature": True},
     "moss_audio": {"audio_config": {"model_type": "moss_audio_encoder"}, "language_config": QWEN3, "adapter_hidden_size": 8192,
