@@ -64,6 +64,8 @@ pub struct Plan {
     pub method: Option<String>,
     /// The file of the quantization config in effect and its JSON pointer there.
     pub quant_place: Option<(String, String)>,
+    /// Where the method keeps the modules that stay in 16 bit.
+    pub list: Option<method::List>,
     /// Parameters that would hold garbage (for the verdict line of `damages`).
     pub garbage: usize,
     /// Tensors that were streamed.
@@ -147,11 +149,7 @@ impl Plan {
         }
         let place = quantization::find(cp, raw);
         let mut method = quantization::method(target, registry.as_ref(), place.as_ref(), &mut self.trace);
-        self.method = match &method {
-            Method::None => None,
-            Method::CompressedTensors(_) => Some("compressed-tensors".into()),
-            Method::Unknown(n) => Some(n.clone()),
-        };
+        self.method = method.name().map(str::to_owned);
         self.quant_place = place.as_ref().map(|p| (p.file.clone(), p.pointer.clone()));
         if self.trace.first_refusal().is_some() {
             return Ok(());
@@ -161,6 +159,10 @@ impl Plan {
         };
         if let Method::Unknown(name) = &method {
             return Err(unknown(&format!("the quantization method `{name}` is not simulated yet")));
+        }
+        if let Method::Known(quantizer) = &mut method {
+            quantizer.see(cp);
+            self.list = Some(quantizer.list());
         }
         let untied_by = tie::untie(cp, target, &mut resolved, raw, &found, &mut self.trace);
 

@@ -4,6 +4,7 @@ use crate::checkpoint::Checkpoint;
 use crate::finding::{Fix, Level};
 use crate::rule::{Rule, Sink, words};
 use crate::vllm::Plan;
+use crate::vllm::method::Matching;
 use crate::vllm::trace::{Event, Kind};
 
 pub(super) static RULE: Rule = Rule {
@@ -27,8 +28,11 @@ fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
         let (why, suspicious) = words_of(&hint);
         let draft = sink.cause(&group).at(first).label(why).subjects(entries.clone());
         let regexes = entries.iter().all(|e| e.starts_with("re:"));
-        let draft = if suspicious || !regexes && hint != "cut-tower" { draft } else { draft.note() };
-        let (file, pointer) = words::quant_key(plan, "/ignore");
+        // Other tools list what they left alone, in whichever names they know; where that harms, the tensors say so.
+        let patterns = plan.list.as_ref().is_none_or(|l| l.matching == Matching::Patterns);
+        let draft =
+            if patterns && suspicious || patterns && !regexes && hint != "cut-tower" { draft } else { draft.note() };
+        let (file, pointer, key) = words::skip_list(plan);
         let draft = if pairs.is_empty() {
             draft
                 .help("remove what is left over; if a module was meant, write its name as vLLM has it")
@@ -38,7 +42,7 @@ fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
             draft.help(format!("perhaps\n{}", lines.join("\n"))).fix(Fix::Replace { file, pointer, entries: pairs })
         };
         draft.say(format!(
-            "{} of `ignore` {} nothing",
+            "{} of `{key}` {} nothing",
             words::count(group.len(), "entry"),
             words::verb(group.len(), "matches", "match")
         ));
@@ -56,6 +60,7 @@ fn words_of(hint: &str) -> (&'static str, bool) {
         "glob" => ("is a glob: only exact names and `re:` patterns match", true),
         "wrong-prefix" => ("has another prefix than the module", true),
         "parent" => ("names a parent: entries match whole names only", true),
+        "pattern" => ("is a pattern: this method compares whole names", true),
         "broken" => ("is not a valid pattern", true),
         "cut-tower" => ("is left from a tower that the model does not have", false),
         _ => ("matches no module of this model", false),

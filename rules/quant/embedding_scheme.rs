@@ -20,7 +20,7 @@ fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     let events = sink.events(plan);
     let Some(first) = events.first() else { return };
     let modules = words::modules(&events);
-    let (file, pointer) = words::quant_key(plan, "/config_groups");
+    let (file, pointer) = words::scheme_key(plan);
     let stored = first.tensor.is_some();
     let n = modules.len();
     let what = if n == 1 { "an embedding or head".to_owned() } else { format!("{n} embeddings or heads") };

@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     let events = sink.events(plan);
     let Some(first) = events.first() else { return };
-    let (file, pointer) = words::quant_key(plan, "/ignore");
+    let (file, pointer, _) = words::skip_list(plan);
     let module = first.module.as_deref().unwrap_or_default();
     let parent = module.rsplit_once('.').map_or("", |p| p.0);
     let shards: &[&str] = match module.rsplit('.').next() {

@@ -19,13 +19,14 @@ pub(super) static RULE: Rule = Rule {
 fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     let events = sink.events(plan);
     for (entry, group) in words::groups(&events, |e| e.detail.clone()) {
-        let pattern = words::quant_text(cp, plan, &format!("/ignore/{entry}")).unwrap_or_default().to_owned();
-        let (file, list) = words::quant_key(plan, "/ignore");
+        let (file, list, _) = words::skip_list(plan);
+        let at = format!("{list}/{entry}");
+        let pattern = words::text(cp, &file, &at).unwrap_or_default().to_owned();
         let modules = words::modules(&group);
         let n = modules.len();
         let draft = sink
             .cause(&group)
-            .key(&file, &format!("{list}/{entry}"))
+            .key(&file, &at)
             .label(format!("matches {}", words::list(&modules[..1], 80)))
             .evidence(words::tensor_lines(cp, &group))
             .help(format!("remove `{pattern}`, or narrow it to the modules that are stored in 16 bit"))

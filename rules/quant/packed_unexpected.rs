@@ -32,7 +32,7 @@ fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
             })
             .say(format!("{stored} no quantization config says so"));
     }
-    let (file, pointer) = words::quant_key(plan, "/config_groups");
+    let (file, pointer) = words::scheme_key(plan);
     let never = first.detail == "never quantized";
     let help = if never {
         "this class builds the module without a quantization config: store it in 16 bit"

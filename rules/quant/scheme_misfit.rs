@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
 fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     let events = sink.events(plan);
     let Some(first) = events.first() else { return };
-    let (file, pointer) = words::quant_key(plan, "/config_groups");
+    let (file, pointer) = words::scheme_key(plan);
     let n = events.len();
     sink.cause(&events)
         .key(&file, &pointer)

@@ -21,7 +21,7 @@ fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     if events.is_empty() {
         return;
     }
-    let (file, pointer) = words::quant_key(plan, "/config_groups");
+    let (file, pointer) = words::scheme_key(plan);
     let modules = words::modules(&events);
     let n = modules.len();
     sink.cause(&events)

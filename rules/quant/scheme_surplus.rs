@@ -31,7 +31,7 @@ fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
             }
             _ => "quantization config and tensors come from different runs: take both from one",
         };
-        let (file, pointer) = words::quant_key(plan, "/config_groups");
+        let (file, pointer) = words::scheme_key(plan);
         let n = group.len();
         sink.cause(&group)
             .key(&file, &pointer)

@@ -37,18 +37,22 @@ fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     let mut entries: Vec<String> = Vec::new();
     let mut seen = rustc_hash::FxHashSet::default();
     entries.extend(plain.iter().flat_map(|e| e.detail.lines()).filter(|e| seen.insert(*e)).map(str::to_owned));
-    let (file, pointer) = words::quant_key(plan, "/ignore");
+    let (file, pointer, key) = words::skip_list(plan);
     let n = plain.len();
     let became = if first.effect == Effect::Damages { "casts it without a scale" } else { "builds it quantized" };
     let became = if n == 1 { became.to_owned() } else { became.replacen(" it", " them", 1) };
     let listed = words::has(cp, &file, &pointer);
-    let missing = if listed { "no entry matches" } else { "there is no `ignore`, and a target reaches" };
+    let reaches = if key == "ignore" { "a target reaches" } else { "the method reaches" };
+    let missing = match listed {
+        true => "no entry matches".to_owned(),
+        false => format!("there is no `{key}`, and {reaches}"),
+    };
     sink.cause(&plain)
         .key(&file, &pointer)
         .label(format!("{missing} `{}`", first.module.as_deref().unwrap_or_default()))
         .subjects(words::names(&plain))
         .evidence(words::tensor_lines(cp, &plain))
-        .help(format!("add to \"ignore\"\n{}", words::paste(&entries)))
+        .help(format!("add to {key:?}\n{}", words::paste(&entries)))
         .fix(Fix::Append { file, pointer, entries })
         .say(format!(
             "{} not on the ignore list, so vLLM {became}",

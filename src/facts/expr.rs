@@ -296,6 +296,21 @@ fn call(f: &str, args: &[Value]) -> Value {
             }
             _ => Value::Null,
         },
+        // n times a, but b at every k-th place counted from the first.
+        ("from_cycle", [n, k, first, a, b]) => match (integer(n), integer(k), integer(first)) {
+            (Some(n), Some(k), Some(first)) if (0..=MAX_LIST).contains(&n) && k > 0 => {
+                Value::Array((0..n).map(|i| if i % k == first { b.clone() } else { a.clone() }).collect())
+            }
+            _ => Value::Null,
+        },
+        // n times a, but b at the places of the list.
+        ("at_places", [n, places, a, b]) => match integer(n) {
+            Some(n) if (0..=MAX_LIST).contains(&n) => {
+                let hit = |i: i64| places.as_array().is_some_and(|p| p.iter().any(|x| equal(x, &Value::from(i))));
+                Value::Array((0..n).map(|i| if hit(i) { b.clone() } else { a.clone() }).collect())
+            }
+            _ => Value::Null,
+        },
         ("range", [from, to, by]) => match (integer(from), integer(to), integer(by)) {
             (Some(from), Some(to), Some(by)) if (0..=MAX_LIST).contains(&to) && from >= 0 => {
                 match usize::try_from(by) {

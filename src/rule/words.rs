@@ -96,15 +96,27 @@ pub fn quant_key(plan: &Plan, key: &str) -> (String, String) {
     }
 }
 
+/// File and pointer of the list of modules that stay in 16 bit, and its key for sentences.
+pub fn skip_list(plan: &Plan) -> (String, String, String) {
+    let (pointer, key) = plan.list.as_ref().map_or(("/ignore", "ignore"), |l| (l.pointer.as_str(), l.key()));
+    let (file, pointer) = quant_key(plan, pointer);
+    (file, pointer, key.to_owned())
+}
+
+/// File and pointer of what says how modules are quantized: the groups of compressed-tensors, else the whole config.
+pub fn scheme_key(plan: &Plan) -> (String, String) {
+    let groups = plan.method.as_deref().is_none_or(|m| m == "compressed-tensors");
+    quant_key(plan, if groups { "/config_groups" } else { "" })
+}
+
 /// Whether a JSON file has this key.
 pub fn has(cp: &Checkpoint, file: &str, pointer: &str) -> bool {
     json(cp, file).is_some_and(|j| j.pointer(pointer).is_some())
 }
 
-/// A string of the quantization config in effect.
-pub fn quant_text<'c>(cp: &'c Checkpoint, plan: &Plan, key: &str) -> Option<&'c str> {
-    let (file, pointer) = quant_key(plan, key);
-    json(cp, &file)?.pointer(&pointer)?.as_str()
+/// A string of a JSON file.
+pub fn text<'c>(cp: &'c Checkpoint, file: &str, pointer: &str) -> Option<&'c str> {
+    json(cp, file)?.pointer(pointer)?.as_str()
 }
 
 /// Key of a tensor in the index, when the index names it.

@@ -109,7 +109,7 @@ impl<'a> Builder<'a> {
             }
         }
         if let Some(l) = &node.loader {
-            self.tree.modules[at].loader = Some(Rc::new(Loader::read(l, &scope, self.method.is_some())));
+            self.tree.modules[at].loader = Some(Rc::new(Loader::read(l, &scope, self.method.cache_scales())));
         }
         Some(at)
     }

@@ -1,6 +1,6 @@
 //! Entries of an ignore or target list that match nothing, with the near miss that explains most of them.
 
-use super::method::Method;
+use super::method::{Matching, Method};
 use super::quantization::Place;
 use super::trace::{Effect, Event, Kind, Stage, Trace};
 use super::tree::{Quant, Tree};
@@ -9,8 +9,8 @@ use crate::pattern::Pattern;
 
 /// Events for every dead entry. `detail` is `entry TAB hint TAB suggestion`.
 pub fn dead_entries(method: &Method, place: Option<&Place>, tree: &Tree, trace: &mut Trace) {
-    let (Method::CompressedTensors(ct), Some(place)) = (method, place) else { return };
-    let dead = ct.dead_entries();
+    let (Method::Known(quantizer), Some(place)) = (method, place) else { return };
+    let dead = quantizer.dead_entries();
     if dead.is_empty() {
         return;
     }
@@ -32,7 +32,7 @@ pub fn dead_entries(method: &Method, place: Option<&Place>, tree: &Tree, trace: 
     }
     let names: Vec<&str> = modules.iter().copied().chain(shards.iter().map(String::as_str)).collect();
     for d in dead {
-        if ct.broken.iter().any(|(_, entry)| *entry == d.entry) {
+        if quantizer.broken().iter().any(|(_, entry)| *entry == d.entry) {
             continue;
         }
         // `lm_head` stands in every list; a head is no target of `Linear` anyway, so its absence is no fault.
@@ -44,7 +44,11 @@ pub fn dead_entries(method: &Method, place: Option<&Place>, tree: &Tree, trace: 
         if tree.find(&d.name).is_some_and(|m| tree.modules[m].children.is_empty()) || d.ignore && plain(&d.name, tree) {
             continue;
         }
-        let (hint, suggestion) = near_miss(&d.entry, d.ignore, &names, &classes, tree);
+        let (hint, suggestion) = match quantizer.list().matching {
+            Matching::Patterns => near_miss(&d.entry, d.ignore, &names, &classes, tree),
+            Matching::Exact if d.entry.starts_with("re:") || d.entry.contains('*') => ("pattern", String::new()),
+            _ => tower(&d.entry, tree).unwrap_or(("nothing", String::new())),
+        };
         let mut e = Event::new(Stage::Init, Effect::Keeps, if d.ignore { Kind::IgnoreDead } else { Kind::TargetDead });
         e.file = Some(place.file.clone());
         e.pointer = Some(format!("{}{}", place.pointer, d.pointer));
@@ -65,8 +69,8 @@ fn plain(entry: &str, tree: &Tree) -> bool {
 
 /// Patterns that do not compile. Python raises where it first tries one: then that event learns which one it was.
 pub fn broken_patterns(method: &Method, place: Option<&Place>, trace: &mut Trace) {
-    let (Method::CompressedTensors(ct), Some(place)) = (method, place) else { return };
-    for (pointer, entry) in &ct.broken {
+    let (Method::Known(quantizer), Some(place)) = (method, place) else { return };
+    for (pointer, entry) in quantizer.broken() {
         let raised = trace.events.iter_mut().find(|e| e.kind == Kind::PatternBroken && e.pointer.is_none());
         if let Some(e) = raised {
             e.file = Some(place.file.clone());

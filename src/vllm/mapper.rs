@@ -1,6 +1,7 @@
 //! `WeightsMapper` (vllm/model_executor/models/utils.py): six passes, each entry tried on the current name, no stop at
 //! the first match.
 
+use super::method::CacheScales;
 use crate::facts::{Expr, MapperFile, Scope, Substr, facts_shard};
 use fancy_regex::Regex;
 use memchr::memmem::Finder;
@@ -48,7 +49,7 @@ pub struct Mapper {
     prefix: Vec<(String, Option<String>)>,
     suffix: Vec<(String, Option<String>)>,
     /// KV-scale renames and `.g_idx`, which AutoWeightsLoader adds for quantized models.
-    cache_scales: bool,
+    cache_scales: Option<CacheScales>,
     /// Rotary tables that AutoWeightsLoader always drops.
     rotary: bool,
 }
@@ -166,8 +167,8 @@ impl Mapper {
     }
 
     /// Adds what `AutoWeightsLoader.load_weights` adds to every mapper.
-    pub fn with_loader_rules(mut self, quantized: bool) -> Mapper {
-        self.cache_scales = quantized;
+    pub fn with_loader_rules(mut self, scales: Option<CacheScales>) -> Mapper {
+        self.cache_scales = scales;
         self.rotary = true;
         self
     }
@@ -200,7 +201,7 @@ impl Mapper {
                 key = Cow::Owned(re.replace_all(&key, new.as_str()).into_owned());
             }
         }
-        if self.cache_scales {
+        if self.cache_scales.is_some() {
             key = cache_scale(key);
         }
         for (from, new) in &self.substr {
@@ -238,7 +239,10 @@ impl Mapper {
                 key = splice(&key, at, from.len(), new);
             }
         }
-        if self.cache_scales && key.ends_with(".g_idx") {
+        if self.cache_scales == Some(CacheScales::OutputScales) {
+            key = output_scale(key);
+        }
+        if self.cache_scales.is_some() && key.ends_with(".g_idx") {
             return Mapped::Dropped(".g_idx".into());
         }
         Mapped::Kept(key, shards.to_vec())
@@ -327,6 +331,21 @@ fn cache_scale(key: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
+/// `Fp8Config.get_cache_scale_mapper`, `QuarkConfig.get_cache_scale_mapper`: suffixes that they rename besides.
+fn output_scale(key: Cow<'_, str>) -> Cow<'_, str> {
+    for (from, to) in [
+        (".k_proj.output_scale", ".attn.k_scale"),
+        (".v_proj.output_scale", ".attn.v_scale"),
+        (".q_proj.output_scale", ".attn.q_scale"),
+        (".self_attn.prob_output_scale", ".self_attn.attn.prob_scale"),
+    ] {
+        if let Some(head) = key.strip_suffix(from) {
+            return Cow::Owned(format!("{head}{to}"));
+        }
+    }
+    key
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -375,7 +394,7 @@ mod tests {
 
     #[test]
     fn adds_the_loaders_rules() {
-        let m = Mapper::default().with_loader_rules(true);
+        let m = Mapper::default().with_loader_rules(Some(CacheScales::Common));
         for (from, to) in [
             ("l.self_attn.k_proj.k_scale", "l.self_attn.attn.k_scale"),
             ("l.self_attn.k_scale", "l.self_attn.attn.k_scale"),

@@ -3,9 +3,16 @@
 //! Every method answers the same questions, so that the diff of 16-bit tensors against an ignore list is one rule.
 
 pub mod compressed_tensors;
+pub mod fp8;
+
+mod kv_cache;
+mod params;
+mod py;
+mod skip;
 
 use super::mapper::Mapper;
 use super::trace::Raised;
+use crate::checkpoint::Checkpoint;
 use crate::facts::{ClassFile, Expr, Scope};
 use serde_json::Value;
 
@@ -73,6 +80,8 @@ pub enum Load {
         /// Rows of a block.
         rows: u64,
     },
+    /// `KVCacheScaleParameter`: any tensor of one element.
+    Scalar,
     /// `BasevLLMParameter`: whole, for every part (`weight_shape`, `input_scale` of one element).
     Whole,
 }
@@ -150,14 +159,105 @@ pub struct DeadEntry {
     pub ignore: bool,
 }
 
+/// How entries of a list of exclusions are compared with a module's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Matching {
+    /// Equal, or a pattern after `re:` that matches from the start.
+    Patterns,
+    /// Equal.
+    Exact,
+    /// Somewhere inside.
+    Substring,
+    /// Equal, inside, or by shell wildcards.
+    Wildcards,
+}
+
+/// Where a method keeps the modules that stay in 16 bit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct List {
+    /// JSON pointer of the list, relative to the quantization config.
+    pub pointer: String,
+    /// How its entries match.
+    pub matching: Matching,
+}
+
+impl List {
+    /// The list's key, for sentences.
+    pub fn key(&self) -> &str {
+        self.pointer.rsplit('/').next().unwrap_or_default()
+    }
+}
+
+/// Which names of KV-cache scales `AutoWeightsLoader` renames (`QuantizationConfig.get_cache_scale_mapper`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheScales {
+    /// Those that all methods know.
+    Common,
+    /// Those, and `.k_proj.output_scale` and its like (fp8, quark).
+    OutputScales,
+}
+
+/// A method that is simulated: vLLM's `QuantizationConfig`, and the `create_weights` of what it chooses.
+///
+/// The order of use is vLLM's: parsed at stage *config*; then [`Quantizer::see`] once, then, for each class with a mapper or
+/// a mapping, [`Quantizer::map_names`] and [`Quantizer::set_packed`], and [`Quantizer::build`] for each module in
+/// construction order; at last [`Quantizer::dead_entries`].
+pub trait Quantizer: std::fmt::Debug {
+    /// vLLM's name of it, after overrides (`auto_gptq` for `gptq`).
+    fn name(&self) -> &'static str;
+
+    /// The list of exclusions.
+    fn list(&self) -> List;
+
+    /// `maybe_update_config`: some methods look into the headers for what the config leaves out.
+    fn see(&mut self, _checkpoint: &Checkpoint) {}
+
+    /// `apply_vllm_mapper`. To be called with each mapper in turn.
+    fn map_names(&mut self, rename: &dyn Fn(&str) -> String);
+
+    /// The packed mapping of a class: merged as `SupportsQuant.__new__` does, or replaced as the loader does for the
+    /// other classes.
+    fn set_packed(&mut self, mapping: Vec<(String, Vec<String>)>, merge: bool);
+
+    /// `get_quant_method` and `create_weights` for one module.
+    fn build(&mut self, layer: &Layer<'_>) -> Built;
+
+    /// Entries that matched no module that was built so far.
+    fn dead_entries(&self) -> Vec<DeadEntry>;
+
+    /// Patterns that do not compile: JSON pointer, relative to the quantization config, and entry.
+    fn broken(&self) -> &[(String, String)] {
+        &[]
+    }
+
+    /// Renames of KV-cache scales.
+    fn cache_scales(&self) -> CacheScales {
+        CacheScales::Common
+    }
+}
+
+/// A packed mapping, merged (later parts win) or replaced.
+fn set_packed(packed: &mut Vec<(String, Vec<String>)>, mapping: Vec<(String, Vec<String>)>, merge: bool) {
+    if !merge {
+        *packed = mapping;
+        return;
+    }
+    for (fused, shards) in mapping {
+        match packed.iter_mut().find(|(key, _)| *key == fused) {
+            Some((_, old)) => *old = shards,
+            None => packed.push((fused, shards)),
+        }
+    }
+}
+
 /// The method in effect.
 #[derive(Debug, Default)]
 pub enum Method {
     /// Unquantized.
     #[default]
     None,
-    /// compressed-tensors.
-    CompressedTensors(Box<compressed_tensors::CompressedTensors>),
+    /// One that is simulated.
+    Known(Box<dyn Quantizer>),
     /// A method that vLLM has and we do not simulate yet.
     Unknown(String),
 }
@@ -168,12 +268,30 @@ impl Method {
         !matches!(self, Method::None)
     }
 
+    /// vLLM's name of it.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Method::None => None,
+            Method::Known(q) => Some(q.name()),
+            Method::Unknown(name) => Some(name),
+        }
+    }
+
+    /// Which KV-cache scales are renamed; none for an unquantized model.
+    pub fn cache_scales(&self) -> Option<CacheScales> {
+        match self {
+            Method::None => None,
+            Method::Known(q) => Some(q.cache_scales()),
+            Method::Unknown(_) => Some(CacheScales::Common),
+        }
+    }
+
     /// A class takes the quantization config over: lists are renamed, the packed mapping merged or replaced
     /// (`SupportsQuant.__new__`, `configure_quant_config`; spec B.5).
     pub fn enter_class(&mut self, file: &ClassFile, scope: &Scope) {
-        let Method::CompressedTensors(ct) = self else { return };
+        let Method::Known(quantizer) = self else { return };
         let mapper = Mapper::new(file.mapper.as_ref(), scope).rename_only();
-        ct.map_names(&|name| mapper.rename(name));
+        quantizer.map_names(&|name| mapper.rename(name));
         let packed = file
             .packed
             .iter()
@@ -191,13 +309,13 @@ impl Method {
                 Some((k.clone(), parts.iter().filter_map(Value::as_str).map(str::to_owned).collect()))
             })
             .collect();
-        ct.set_packed(packed, file.supports_quant);
+        quantizer.set_packed(packed, file.supports_quant);
     }
 
     /// What a module becomes.
     pub fn build(&mut self, layer: &Layer) -> Built {
         match self {
-            Method::CompressedTensors(ct) => ct.build(layer),
+            Method::Known(quantizer) => quantizer.build(layer),
             Method::None | Method::Unknown(_) => Built::Plain { entry: None },
         }
     }

@@ -71,6 +71,19 @@ pub fn default(slot: &[u64], shape: &[u64]) -> Result<Placed, Raised> {
     Err(assertion(&format!("Attempted to load weight ({}) into parameter ({})", size(shape), size(slot))))
 }
 
+/// `KVCacheScaleParameter.weight_loader`.
+pub fn scalar(shape: &[u64]) -> Result<Placed, Raised> {
+    if shape.iter().all(|d| *d == 1) {
+        return Ok(Placed::Whole);
+    }
+    let dims: Vec<String> = shape.iter().map(u64::to_string).collect();
+    let tuple = if dims.len() == 1 { format!("({},)", dims[0]) } else { format!("({})", dims.join(", ")) };
+    Err(Raised {
+        error_type: "ValueError".into(),
+        text: format!("KV-cache scale expects a scalar weight, got shape {tuple}"),
+    })
+}
+
 /// Into a linear that is not fused.
 pub fn linear(kind: NodeKind, slot: &Slot, shape: &[u64]) -> Result<Placed, Raised> {
     let one = [1u64];

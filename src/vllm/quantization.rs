@@ -1,8 +1,9 @@
 //! Where vLLM finds the quantization config, and which method it makes of it (spec B.3, B.4).
 
 use super::Target;
-use super::method::Method;
 use super::method::compressed_tensors::CompressedTensors;
+use super::method::fp8::Fp8;
+use super::method::{Method, Quantizer};
 use super::trace::{Effect, Event, Kind, Raised, Stage, Trace};
 use crate::checkpoint::Checkpoint;
 use crate::facts::Registry;
@@ -89,12 +90,10 @@ pub fn method(target: &Target, registry: Option<&Registry>, place: Option<&Place
     if !check_name(registry, &name, Some(place), trace) {
         return Method::Unknown(name);
     }
-    if name != "compressed-tensors" {
-        return Method::Unknown(name);
-    }
-    match CompressedTensors::parse(&place.value) {
-        Ok(ct) => Method::CompressedTensors(Box::new(ct)),
-        Err((pointer, mut raised)) => {
+    match parse(&name, &place.value) {
+        None => Method::Unknown(name),
+        Some(Ok(quantizer)) => Method::Known(quantizer),
+        Some(Err((pointer, mut raised))) => {
             // Raised while pydantic validates the engine's config, which wraps these three.
             if matches!(raised.error_type.as_str(), "ValueError" | "AssertionError" | "ValidationError") {
                 raised = Raised { error_type: "ValidationError".into(), text: inner(&raised.text) };
@@ -103,6 +102,21 @@ pub fn method(target: &Target, registry: Option<&Registry>, place: Option<&Place
             Method::Unknown(name)
         }
     }
+}
+
+/// A method, or the JSON pointer of what it raises at, and what.
+type Parsed = Result<Box<dyn Quantizer>, (String, Raised)>;
+
+/// `from_config` of the methods that are simulated.
+fn parse(name: &str, config: &Value) -> Option<Parsed> {
+    fn boxed<Q: Quantizer + 'static>(parsed: Result<Q, (String, Raised)>) -> Parsed {
+        parsed.map(|q| Box::new(q) as Box<dyn Quantizer>)
+    }
+    Some(match name {
+        "compressed-tensors" => boxed(CompressedTensors::parse(config)),
+        "fp8" => boxed(Fp8::parse(config)),
+        _ => return None,
+    })
 }
 
 /// What a validator said, without pydantic's frame: `1 validation error for X`, a field, `  Value error, … [type=…`.

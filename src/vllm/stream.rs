@@ -4,7 +4,7 @@ mod homeless;
 mod shards;
 
 use super::mapper::{Mapped, Shard};
-use super::method::Element;
+use super::method::{Element, Load};
 use super::place::{self, Placed};
 use super::trace::{Effect, Event, Kind, Raised, Stage, Trace};
 use super::tree::{Loader, Module, Quant, Tree, join};
@@ -223,6 +223,7 @@ impl<'a> Stream<'a> {
             Some(shape) => match m.kind {
                 NodeKind::Embedding | NodeKind::LmHead => place::vocabulary(m, s, shape),
                 k if k.is_linear() => place::linear(k, s, shape),
+                NodeKind::Attention if s.load == Load::Scalar => place::scalar(shape),
                 _ => place::default(&s.shape, shape),
             },
         };

@@ -1,7 +1,7 @@
 //! The module tree of a class for one config: what vLLM constructs, and which parameters every module has.
 
 use super::mapper::Mapper;
-use super::method::{Element, Load};
+use super::method::{CacheScales, Element, Load};
 use crate::facts::{self, Dialect, NodeKind, Scope};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -105,8 +105,8 @@ pub enum Loader {
 }
 
 impl Loader {
-    /// From the facts; `quantized` says whether the model has a quantization config.
-    pub(super) fn read(l: &facts::Loader, scope: &Scope, quantized: bool) -> Loader {
+    /// From the facts; `scales` is what the quantization config renames, none without one.
+    pub(super) fn read(l: &facts::Loader, scope: &Scope, scales: Option<CacheScales>) -> Loader {
         if l.kind == "keyed" {
             let skip = l.skip_layers.as_ref().map(|(a, n)| (a.size(scope).unwrap_or(0), n.size(scope).unwrap_or(0)));
             let (first, n) = skip.unwrap_or((0, 0));
@@ -123,17 +123,17 @@ impl Loader {
         if l.kind != "auto" {
             return Loader::Unknown(l.kind.clone());
         }
-        let quantized = l.quant_aware && quantized;
+        let scales = scales.filter(|_| l.quant_aware);
         let mut ignore_suffixes = l.ignore_suffixes.clone();
         ignore_suffixes.push(".bias".into());
-        if quantized {
+        if scales.is_some() {
             ignore_suffixes.extend(
                 [".q_scale", ".k_scale", ".v_scale", ".q_zero_point", ".k_zero_point", ".v_zero_point"]
                     .map(String::from),
             );
         }
         Loader::Auto {
-            mapper: Mapper::new(l.mapper.as_ref(), scope).with_loader_rules(quantized),
+            mapper: Mapper::new(l.mapper.as_ref(), scope).with_loader_rules(scales),
             ignore_prefixes: l
                 .ignore_prefixes
                 .iter()

@@ -8,7 +8,6 @@ the simplest expressions over the config. `--check N` compares the file with N n
 """
 import argparse
 import collections
-import gc
 import hashlib
 import json
 import os
@@ -29,6 +28,8 @@ ALSO = {"Gemma4ForCausalLM": ["gemma4_unified_text"]}
 # A text class that takes the text_config of a nested config.
 UNWRAP = {"Gemma4ForCausalLM": ["gemma4", "gemma4_unified"]}
 REFUSED = []
+# Whether conditions of refusals are looked for; a batch, which nobody reads line by line, leaves them.
+GUESS = True
 QUANTS = ["fp8", "compressed-tensors", "torchao", "awq"]
 
 
@@ -45,11 +46,20 @@ class Sample:
         return self.known is None or f in self.known
 
 
+class Hopeless(Exception):
+    """No config of the class could be built."""
+
+
+# How many of the fields are changed: the more a class refuses, the fewer.
+CHANGES = (.75, .75, .5, .75, .5, .25, .25, .5, .25, .1)
+
+
 def draw(arch, model_type, rng, extra, wrapper, tries=40, table=None):
     """A sample and its real tree; refusals are counted."""
     import vary
     refused = collections.Counter()
-    for _ in range(tries):
+    for i in range(tries):
+        vary.CHANGE = CHANGES[min(i, len(CHANGES) - 1)]
         raw = vary.config(model_type, rng, extra, table=table)
         if wrapper and "vision_config" in raw and rng.random() < .06:
             raw["vision_config"] = None
@@ -65,6 +75,8 @@ def draw(arch, model_type, rng, extra, wrapper, tries=40, table=None):
         except Exception as e:      # noqa: BLE001  any refusal of vLLM or transformers
             msg = re.sub(r"\d+", "N", f"{type(e).__name__}: {str(e)}".replace("\n", " "))[-260:]
             refused[msg] += 1
+            if filled(model_type, raw, str(e)):
+                continue
             s = Sample(raw, config, lm_only, quant)
             s.refusal = [type(e).__name__, str(e)]
             REFUSED.append(s)
@@ -73,10 +85,24 @@ def draw(arch, model_type, rng, extra, wrapper, tries=40, table=None):
             config["text_config"]["tie_word_embeddings"] = config["tie_word_embeddings"]
         s = Sample(raw, config, lm_only, quant)
         s.nodes, s.ties, s.facts, s.notes = real.describe(model, vc)
-        del model, vc
-        gc.collect()
         return s, refused
-    raise SystemExit(f"{arch}: no admissible config in {tries} tries: {refused.most_common(4)}")
+    raise Hopeless(f"no admissible config in {tries} tries: {refused.most_common(3)}")
+
+
+def filled(model_type, raw, message):
+    """Whether the refusal is that of a field which config files have and config classes have no default for; it is given from now on."""
+    import vary
+    from _configs import FILL
+    m = re.search(r"object has no attribute '(\w+)'$", message)
+    base = vary.BASE.setdefault(model_type, {})
+    if not m or m.group(1) not in FILL or m.group(1) in base:
+        return False
+    v = FILL[m.group(1)]
+    try:
+        base[m.group(1)] = v({**resolve(raw), **raw}) if callable(v) else v
+    except (KeyError, TypeError):
+        return False
+    return True
 
 
 # ---------------------------------------------------------------- generalise
@@ -504,7 +530,9 @@ def build_file(arch, samples, uses):
     for (error, message), rs in sorted(byerr.items(), key=lambda x: -len(x[1])):
         if error.startswith("StrictDataclass") or "Storage size" in message:
             continue    # the config program's own, and sizes that no file has
-        known = next((row for pattern, row in REFUSALS if re.search(pattern, message)), None)
+        have = set(samples[0].config) | set(samples[0].config.get("text_config") or ())
+        known = next((row for pattern, row in REFUSALS if re.search(pattern, message)
+                      and set(re.findall(r"[a-z_]{4,}", re.sub(r"'[^']*'", "", row["if"]))) - {"null"} <= have), None)
         if known:
             # A wrapper has it from the class of its language model.
             row = {**known, "config": "text_config"} if any("text_config" in x.raw for x in samples) else known
@@ -512,7 +540,9 @@ def build_file(arch, samples, uses):
                 out["refuses"].append(row)
             continue
         ids = {r.id for r in rs}
-        p = predicate([(Env(r, {}), r.id in ids) for r in rs + samples + [x for x in REFUSED if x.id not in ids]]) if len(rs) >= 3 else None
+        p = None
+        if GUESS and len(rs) >= 3:
+            p = predicate([(Env(r, {}), r.id in ids) for r in rs + samples + [x for x in REFUSED if x.id not in ids]])
         if p and p[0] < 5:
             out["refuses"].append({"if": p[1], "error": error, "message": message, "pointer": pointer(p[1])})
         else:
@@ -636,7 +666,6 @@ def main():
     ap.add_argument("--seed", type=int, default=None)
     ap.add_argument("--out", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../rules/facts/vllm/0.32/classes"))
     ap.add_argument("--loose", action="store_true", help="modules without parameters may be missing in the file")
-    ap.add_argument("--dump", help="write the last tree of vLLM and of the facts there")
     a = ap.parse_args()
     real.start()
     from _configs import model_type_of
@@ -648,7 +677,7 @@ def main():
     for arch in a.archs:
         t0 = time.time()
         mt = model_type_of(arch)
-        cls = ModelRegistry.models[arch].class_name
+        cls = file_of(arch)
         wrapper = arch in _MULTIMODAL_MODELS
         ModelRegistry.models[arch].load_model_cls()
         rng = random.Random(a.seed if a.seed is not None else (2 if a.check else 1))
@@ -669,35 +698,17 @@ def main():
                     bad += bool(d)
                     print(f"{'same' if not d else 'DIFF'} {arch} {'lm_only ' if lm else ''}{c.split('/')[-2]} {len(s.nodes)} modules", *d[:20], sep="\n   ")
             continue
-        extra, refused, samples = set(), collections.Counter(), []
-        REFUSED.clear()
         types = [mt, *ALSO.get(arch, [])]
         if a.check:
             types += UNWRAP.get(arch, [])
         n = a.check or a.samples
-        # Fields that the model reads beyond the declared ones.
-        for i in range(8):
-            draw(arch, types[i % len(types)], rng, extra, wrapper)
-        reads = dict(real.READS.get("names", {}))
-        extra = {(t, k) for (t, k), ok in reads.items() if not ok}
+        refused, samples = collections.Counter(), []
+        extra = prepare([(arch, t) for t in types], rng, wrapper)
         while len(samples) < n:
             s, r = draw(arch, types[len(samples) % len(types)], rng, extra, wrapper)
             refused += r
             samples.append(s)
-        known = {k for (_, k) in real.READS["names"]}
-        for t in {t for (t, _) in real.READS["names"]}:
-            for x, y in ((load("configs", t) or {}).get("aliases") or {}).items():
-                known |= {x, y} if {x, y} & known else set()
-            # Derived fields stand for what the code computes from those that it reads.
-            known |= {field for field, _ in (load("configs", t) or {}).get("derive", [])}
-        known |= {"per_layer_config", "layer_types", "text_config", "vision_config", "audio_config"}
-        layered = collections.defaultdict(set)
-        for s in samples:
-            for pre, c in [("", s.config)] + [(k + ".", v) for k, v in s.config.items() if isinstance(v, dict) and k.endswith("_config")]:
-                for o in ((c.get("per_layer_config") or {}).values() if isinstance(c.get("per_layer_config"), dict) else ()):
-                    layered[pre] |= set(o)
-        for s in samples + REFUSED:
-            s.known, s.layered = known, layered
+        mark(samples + REFUSED)
         print(f"{arch}: {n} configs built in {time.time() - t0:.0f} s, refused: {dict(refused.most_common(6))}")
         if a.check:
             diffs = [(s, compare(s, cls, files, not a.loose, facts)) for s in samples]
@@ -707,12 +718,7 @@ def main():
             for s, d in wrong[:3]:
                 print("  ", json.dumps(s.raw), s.vars, *d[:12], sep="\n   ")
             continue
-
-        def uses(c):
-            if c not in classes or c == cls or not (c in files or load("classes", c, facts)):
-                return None
-            return lambda obs, path, g: use(c, obs, path, g, files, facts)
-        f = build_file(arch, samples, uses)
+        f = build_file(arch, samples, inner_files(cls, classes, files, facts))
         files[cls] = f
         wrong = [(s, d) for s in samples if (d := compare(s, cls, files, True, facts))]
         print(f"{arch}: own samples: {n - len(wrong)} of {n} equal; unknown: {f['unknown']}; {time.time() - t0:.0f} s")
@@ -722,6 +728,62 @@ def main():
         with open(f"{a.out}/{cls}.json", "w") as o:
             o.write(dump(f))
     sys.exit(bool(bad))
+
+
+def file_of(arch):
+    """Name of the class file; what vLLM's Transformers backend builds depends on the architecture."""
+    from vllm.model_executor.models.registry import ModelRegistry
+    cls = ModelRegistry.models[arch].class_name
+    return arch if cls.startswith("Transformers") else cls
+
+
+def prepare(pairs, rng, wrapper):
+    """Fields that the model reads beyond the declared ones; `pairs` are architectures and model types."""
+    import vary
+    from _configs import EXTRA
+    from configs import base_of
+    REFUSED.clear()
+    for arch, t in pairs:
+        own = EXTRA.get(arch, (t, {}))[1]
+        vary.BASE[t] = {**base_of(t), **{k: v for k, v in own.items() if not k.startswith("-") and "." not in k}}
+    extra = set()
+    for i in range(max(4, 2 * len(pairs))):
+        arch, t = pairs[i % len(pairs)]
+        draw(arch, t, rng, extra, wrapper)
+    return {(t, k) for (t, k), ok in dict(real.READS.get("names", {})).items() if not ok}
+
+
+def mark(samples):
+    """Tell every sample which fields the models have read."""
+    known, unknown = {k for (_, k) in real.READS["names"]}, set()
+    for t in {t for (t, _) in real.READS["names"]}:
+        program = load("configs", t) or {}
+        for x, y in (program.get("aliases") or {}).items():
+            known |= {x, y} if {x, y} & known else set()
+        # Derived fields stand for what the code computes from those that it reads.
+        for field, e in program.get("derive", []):
+            known.add(field)
+        unknown |= set(program.get("unknown", ()))
+    for field in unknown & known:
+        # What the class makes of it is not known; what it is made of may explain the tree.
+        known.discard(field)
+        known |= {f for s in samples[:1] for f in s.config if re.search(r"pattern|indices|layer_ids|_every|period|offset|interval", f)}
+    known |= {"per_layer_config", "layer_types", "text_config", "vision_config", "audio_config"} - unknown
+    layered = collections.defaultdict(set)
+    for s in samples:
+        for pre, c in [("", s.config)] + [(k + ".", v) for k, v in s.config.items() if isinstance(v, dict) and k.endswith("_config")]:
+            for o in ((c.get("per_layer_config") or {}).values() if isinstance(c.get("per_layer_config"), dict) else ()):
+                layered[pre] |= set(o)
+    for s in samples:
+        s.known, s.layered = known, layered
+
+
+def inner_files(cls, classes, files, facts):
+    def uses(c):
+        if c not in classes or c == cls or not (c in files or load("classes", c, facts)):
+            return None
+        return lambda obs, path, g: use(c, obs, path, g, files, facts)
+    return uses
 
 
 def use(c, obs, path, g, files, facts):

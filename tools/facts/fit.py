@@ -2,6 +2,7 @@
 
 An observation is an environment (features: text -> value) and a target.
 """
+import functools
 import itertools
 import re
 
@@ -56,6 +57,15 @@ class Env:
                 if isinstance(v, dict):
                     continue
                 out[name] = v
+            # The size of one head, as most models work it out.
+            for h in ("hidden_size", "d_model", "n_embd"):
+                for n in ("num_attention_heads", "n_head"):
+                    if pre + h in out and pre + n in out and number(out[pre + h]) and number(out[pre + n]) and out[pre + n] > 0:
+                        e = f"{pre}{h} // {pre}{n}"
+                        out[f"({e})"] = out[pre + h] // out[pre + n]
+                        d = pre + "head_dim"
+                        if d in out and (out[d] is None or number(out[d])):
+                            out[f"({d} if {d} else {e})"] = out[d] or out[f"({e})"]
             for f in c:
                 if f.endswith("_config") and f != "per_layer_config" and c[f] is None:
                     out[pre + f] = None
@@ -78,6 +88,7 @@ def thin(obs, most=160):
     return out[:most * 4]
 
 
+@functools.lru_cache(10_000)
 def cost_of(name):
     return 0.02 * len(name) + (0.3 if "." in name else 0) + (0.3 if "get(" in name else 0) + (.2 if re.fullmatch(r"layer|sub\d*", name) else 0)
 
@@ -302,6 +313,8 @@ def atoms(fs, mods=False):
                     add(2, f"{n} in {name}", [f.get(n) in (x or []) for f, x in zip(fs, v)])
                     if name.startswith("no_"):      # a flag for every layer
                         add(1.8, f"{name}[{n}]", [bool(x) and number(f.get(n)) and f[n] < len(x) and bool(x[f[n]]) for f, x in zip(fs, v)])
+            continue
+        if k[0] == "(":
             continue
         pre = .2 if "." in k else 0
         if any(x is None for x in v) and any(x is not None for x in v):

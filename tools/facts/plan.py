@@ -3,6 +3,7 @@
 The result has the form that real.py gives the real model, so that they can be compared.
 """
 import copy
+import functools
 import json
 import os
 import re
@@ -12,9 +13,20 @@ from expr import ev, truth
 HERE = os.path.join(os.path.dirname(__file__), "../../rules/facts/vllm/0.32")
 
 
+# (kind, name) -> what stands in for the file: programs under construction.
+OVERRIDE = {}
+
+
 def load(kind, name, facts=HERE):
+    if (kind, name) in OVERRIDE:
+        return OVERRIDE[(kind, name)]
     p = f"{facts}/{kind}/{name}.json"
-    return json.load(open(p)) if os.path.exists(p) else None
+    return read(p, os.stat(p).st_mtime_ns) if os.path.exists(p) else None
+
+
+@functools.lru_cache(2000)
+def read(p, _):
+    return json.load(open(p))
 
 
 class Refused(Exception):

@@ -1,4 +1,5 @@
 """Random admissible configs of a model type, from its config program and a small table of what fields may hold."""
+import copy
 import random
 import re
 
@@ -51,6 +52,17 @@ FIELDS = [
     (r"^scoring_func$", pick("softmax", "sigmoid")),
     (r"^mlp_only_layers$", lambda r, d: [i for i in range(d.get("num_hidden_layers", 4)) if r.random() < .3] if r.random() < .6 else []),
     (r"^layer_types$", lambda r, d: [r.choice(["sliding_attention", "full_attention"]) for _ in range(d["num_hidden_layers"])]),
+    (r"(^|_)(d_conv|conv_kernel|conv_kernel_dim|conv_l_cache|short_conv_kernel_size)$", size(2, 6, 1)),
+    (r"n_groups$|^mamba_ngroups$", pick(1, 2)),
+    (r"(^|_)expand$", pick(1, 2)),
+    (r"d_state$|^state_size$|ssm_state_size$", size(16, 129, 16)),
+    (r"^linear_num_key_heads$", pick(2, 4)),
+    (r"^linear_num_value_heads$", pick(4, 8)),
+    (r"^linear_(key|value)_head_dim$", pick(16, 32, 64)),
+    (r"^time_step_rank$|^mamba_dt_rank$", pick(8, 12, 24)),
+    (r"^(attn|expert)_layer_(period|offset)$|_(interval|period|freq|frequency)$", pick(1, 2, 3)),
+    (r"^layer_group_size$", pick(2, 3)),
+    (r"^num_labels$", size(1, 9, 1)),
     (r"^use_bidirectional_attention$", pick(None, "all", "vision")),
     (r"^(patch_size|model_patch_size|conv_kernel_size|pooling_kernel_size)$", size(2, 19, 1)),
     (r"^subsampling_conv_channels$", lambda r, d: [r.randrange(8, 200, 8), r.randrange(8, 64, 8)]),
@@ -63,7 +75,11 @@ FIELDS = [
 # Fields that decide no structure: left alone.
 STILL = re.compile(r"token_id|token_index|max_position|eps$|dropout|initializer|use_cache|hidden_act|activation|^rope_|theta|softcap|logit_cap|sliding_window|"
                    r"pretraining_tp|scaling|attention_context|invalid_logits|residual_weight|gradient_clip|coef|beta|routed_scaling|"
-                   r"norm_topk|router_aux|output_router|num_labels|ep_size|max_window|partial_rotary|use_sliding|_config$")
+                   r"norm_topk|router_aux|output_router|ep_size|time_step_(min|max|floor|limit)|chunk_size|_coefficient|z_loss|aux_loss|time_step_limit|apply_router_weight_on_input|max_window|partial_rotary|use_sliding|_config$")
+# Fields beyond the declared ones that are true or false.
+FLAG = re.compile(r"bias$|^(use|is|has|add|enable|apply)_|norm$|_lora$")
+# Fields that a config class has no default for, by model type: always given.
+BASE = {}
 # Whether a nullable field or an extra key is there at all.
 NULL, EXTRA_KEY, CHANGE = .35, .4, .75
 
@@ -71,12 +87,14 @@ NULL, EXTRA_KEY, CHANGE = .35, .4, .75
 def config(model_type, rng, extra=(), top=True, table=None):
     """A raw config; `extra` are (model type, field) that the model reads beyond the declared ones."""
     p = load("configs", model_type)
-    d = {"model_type": model_type}
-    fields = dict(p["fields"])
+    d = {"model_type": model_type, **copy.deepcopy(BASE.get(model_type, {}))}
+    fields = {f: guess(v) for f, v in p["fields"].items()}
     names = set(re.findall(r"[a-z_]\w*", " ".join(e for _, e in p.get("derive", [])))) - set(fields)
     for n in sorted(names | {f for t, f in extra if t == model_type}):
         if rule(n) and n != "layer_types" and n not in p.get("sub", {}) and n not in p.get("aliases", {}):
             fields[n] = dict(type="int|null", extra=True)
+        elif (FLAG.search(n) or isinstance(d.get(n), bool)) and not STILL.search(n) and n not in fields:
+            fields[n] = dict(type="bool", extra=True)
     # Counts first: the others refer to them.
     order = sorted(fields, key=lambda f: (next((i for i, (r, _) in enumerate(FIELDS[:3]) if re.search(r, f)), 9), f))
     for f in order:
@@ -87,6 +105,11 @@ def config(model_type, rng, extra=(), top=True, table=None):
             d[f] = rng.choice(table[f])
             continue
         must = bool(re.search(FIELDS[0][0], f))
+        if f in p.get("words", {}):
+            n = next((d[c] for c in ("num_hidden_layers", "num_layers", "n_layer", "n_layers") if c in d), None)
+            if n is not None and rng.random() < .6:
+                d[f] = [rng.choice(p["words"][f]) for _ in range(n)]
+            continue
         if not must and rng.random() > (EXTRA_KEY if fields[f].get("extra") else CHANGE):
             continue
         if "null" in t.split("|") and f not in ("layer_types",) and rng.random() < NULL:
@@ -96,11 +119,12 @@ def config(model_type, rng, extra=(), top=True, table=None):
         value = r(rng, {**{k: v.get("default") for k, v in fields.items()}, **d}) if r else None
         if r and fits(value, t):
             d[f] = value
-        elif t in ("int", "int|null") and number(fields[f].get("default")):
+        elif t in ("int", "int|null") and number(fields[f].get("default")) and fields[f]["default"] >= 0:
             n = fields[f]["default"]
             d[f] = rng.randrange(16, 4 * n, 8) if n > 16 else rng.randint(0, n + 2)
         elif "bool" in t.split("|"):
             d[f] = rng.random() < .5
+    settle(d, {**{f: v.get("default") for f, v in fields.items()}, **d}, rng)
     for f, sub in p.get("sub", {}).items():
         t = sub["model_type"]
         if top and f not in ("text_config", "vision_config") and rng.random() < NULL:
@@ -108,6 +132,48 @@ def config(model_type, rng, extra=(), top=True, table=None):
             continue
         d[f] = config(t, rng, extra, False, table)
     return d
+
+
+# Number of heads, their size, and the field that says how many times as wide as the model they are together.
+SSM = [("mamba_n_heads", "mamba_d_head", "mamba_expand"), ("mamba_num_heads", "mamba_head_dim", "expand"), ("num_heads", "head_dim", "expand"),
+       ("n_mamba_heads", "mamba_headdim", "mamba_expand"), ("mamba_num_heads", "mamba_head_dim", "mamba_expand"), ("mamba_num_heads", "hidden_size_per_head", None)]
+
+
+def settle(d, full, rng):
+    """Fields that have to agree with each other."""
+    for heads, dim, expand in SSM:
+        if heads in full and dim in full and (expand is None or expand in full) and number(full.get("hidden_size")):
+            if expand is None:
+                continue
+            e = full[expand] if number(full[expand]) else 2
+            wide = e * full["hidden_size"]
+            d[heads] = rng.choice([n for n in (2, 4, 8, 16, 32) if wide % (n * 8) == 0] or [2])
+            d[dim], d[expand] = wide // d[heads], e
+            if full[dim] == "auto" and rng.random() < .5:
+                d[dim] = "auto"
+            if "mamba_d_ssm" in full:
+                d["mamba_d_ssm"] = wide
+            for g in ("mamba_n_groups", "n_groups", "mamba_ngroups"):
+                if g in full:
+                    d[g] = rng.choice((1, 2))
+            break
+    for a, b in (("attn_layer_offset", "attn_layer_period"), ("expert_layer_offset", "expert_layer_period")):
+        if a in full and b in full:
+            d[b] = rng.choice((1, 2, 3))
+            d[a] = rng.randrange(d[b])
+    h, kv = full.get("num_attention_heads"), full.get("num_key_value_heads")
+    if number(h) and number(kv) and kv and h % kv:
+        d["num_key_value_heads"] = h
+    if number(h) and number(full.get("hidden_size")) and full["hidden_size"] % h and "num_attention_heads" in d:
+        d["hidden_size"] = h * rng.choice((16, 64)) * rng.randint(2, 24)
+
+
+def guess(field):
+    """The type of a field that its class does not declare, from its default."""
+    if field.get("type", "any") != "any":
+        return field
+    d = field.get("default")
+    return {**field, "type": {bool: "bool", int: "int", str: "str", list: "list"}.get(type(d), "any")}
 
 
 def fits(value, t):

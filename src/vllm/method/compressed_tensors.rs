@@ -2,9 +2,9 @@
 //! parameters, and what is raised on the way.
 //!
 //! The order of use is vLLM's: [`CompressedTensors::parse`] at stage *config*; then, when the model is built,
-//! [`CompressedTensors::map_names`] and [`CompressedTensors::set_packed`] for each class that has a mapper or a
-//! mapping, and [`CompressedTensors::build`] for each module in construction order; at last
-//! [`CompressedTensors::dead_entries`].
+//! [`Quantizer::map_names`] and [`Quantizer::set_packed`] for each class that has a mapper or a
+//! mapping, and [`Quantizer::build`] for each module in construction order; at last
+//! [`Quantizer::dead_entries`].
 
 mod args;
 mod entries;
@@ -15,7 +15,6 @@ mod kv_cache;
 mod lookup;
 mod params;
 mod parse;
-mod py;
 mod scheme;
 #[cfg(test)]
 mod tests;
@@ -23,7 +22,7 @@ mod tests;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
-use super::{Built, DeadEntry, Layer, Offered, Param};
+use super::{Built, DeadEntry, Layer, List, Matching, Offered, Param, Quantizer, py};
 use crate::vllm::trace::{Kind, Raised};
 use args::Args;
 use entries::Entries;
@@ -50,7 +49,7 @@ pub struct CompressedTensors {
     aliased: bool,
     experts: Vec<ExpertNames>,
     /// Patterns that do not compile: JSON pointer, relative to the quantization config, and entry. Python raises where it
-    /// first reaches them, and so does [`CompressedTensors::build`].
+    /// first reaches them, and so does [`Quantizer::build`].
     pub broken: Vec<(String, String)>,
 }
 
@@ -112,16 +111,6 @@ impl CompressedTensors {
         parse::parse(config)
     }
 
-    /// `apply_vllm_mapper`: renames targets and ignored names that contain a dot and are no patterns. To be called with
-    /// each mapper in turn. What Python raises on entries that are no strings, and on lists that are no lists, comes out
-    /// with the next module.
-    pub fn map_names(&mut self, rename: &dyn Fn(&str) -> String) {
-        self.classes.clear();
-        if let Err((pointer, raised)) = self.try_map(rename) {
-            self.unmapped.get_or_insert((pointer, raised));
-        }
-    }
-
     fn try_map(&mut self, rename: &dyn Fn(&str) -> String) -> Result<(), parse::Refused> {
         self.targets.rename(rename, true)?;
         self.ignore.rename(rename, false)?;
@@ -130,21 +119,6 @@ impl CompressedTensors {
         }
         let text = format!("'{}' object has no attribute 'items'", py::type_name(&self.kv_cache_scheme));
         Err(("/kv_cache_scheme".into(), py::raised("AttributeError", text)))
-    }
-
-    /// The packed mapping of a class: merged as `SupportsQuant.__new__` does, or replaced as the loader does for the
-    /// other classes.
-    pub fn set_packed(&mut self, mapping: Vec<(String, Vec<String>)>, merge: bool) {
-        if !merge {
-            self.packed = mapping;
-            return;
-        }
-        for (fused, shards) in mapping {
-            match self.packed.iter_mut().find(|(key, _)| *key == fused) {
-                Some((_, old)) => *old = shards,
-                None => self.packed.push((fused, shards)),
-            }
-        }
     }
 
     /// Whether there are transforms (`transform_config`). They create further parameters, which are not modelled.
@@ -160,24 +134,6 @@ impl CompressedTensors {
     /// Whether some group quantizes weights at all.
     pub fn quantizes(&self) -> bool {
         !self.targets.list().is_empty()
-    }
-
-    /// `get_quant_method` and `create_weights` for one module.
-    pub fn build(&mut self, layer: &Layer<'_>) -> Built {
-        if let Some((_, raised)) = self.unmapped.as_ref().filter(|_| !self.told) {
-            self.told = true;
-            return Built::Refused { why: Kind::QuantConfigRejected, raised: raised.clone() };
-        }
-        let built = match layer.offered {
-            Offered::Linear => self.linear(layer),
-            Offered::Head => self.head(layer),
-            Offered::Embedding => self.embedding(layer),
-            // `isinstance(layer, Attention)` does not hold for multi-head latent attention.
-            Offered::Attention if layer.class.starts_with("MLA") => Ok(Built::Plain { entry: None }),
-            Offered::Attention => kv_cache::build(&self.kv_cache_scheme, layer),
-            Offered::Experts => self.experts(layer),
-        };
-        built.unwrap_or_else(|(why, raised)| Built::Refused { why, raised })
     }
 
     /// Counts entries that match a module which vLLM builds without asking this method, so that they are not dead.
@@ -331,9 +287,69 @@ impl CompressedTensors {
         })
     }
 
+    fn names_expert(&self, name: &str) -> bool {
+        let mut steps = name.rsplitn(3, '.');
+        let (Some(projection), Some(number), Some(prefix)) = (steps.next(), steps.next(), steps.next()) else {
+            return false;
+        };
+        number.parse::<u64>().is_ok_and(|n| {
+            let holds =
+                |x: &ExpertNames| x.prefix == prefix && n < x.count && x.names.iter().any(|own| own == projection);
+            self.experts.iter().any(holds)
+        })
+    }
+}
+
+impl Quantizer for CompressedTensors {
+    fn name(&self) -> &'static str {
+        "compressed-tensors"
+    }
+
+    fn list(&self) -> List {
+        List { pointer: "/ignore".into(), matching: Matching::Patterns }
+    }
+
+    fn broken(&self) -> &[(String, String)] {
+        &self.broken
+    }
+
+    /// `apply_vllm_mapper`: renames targets and ignored names that contain a dot and are no patterns. To be called with
+    /// each mapper in turn. What Python raises on entries that are no strings, and on lists that are no lists, comes out
+    /// with the next module.
+    fn map_names(&mut self, rename: &dyn Fn(&str) -> String) {
+        self.classes.clear();
+        if let Err((pointer, raised)) = self.try_map(rename) {
+            self.unmapped.get_or_insert((pointer, raised));
+        }
+    }
+
+    /// The packed mapping of a class: merged as `SupportsQuant.__new__` does, or replaced as the loader does for the
+    /// other classes.
+    fn set_packed(&mut self, mapping: Vec<(String, Vec<String>)>, merge: bool) {
+        super::set_packed(&mut self.packed, mapping, merge);
+    }
+
+    /// `get_quant_method` and `create_weights` for one module.
+    fn build(&mut self, layer: &Layer<'_>) -> Built {
+        if let Some((_, raised)) = self.unmapped.as_ref().filter(|_| !self.told) {
+            self.told = true;
+            return Built::Refused { why: Kind::QuantConfigRejected, raised: raised.clone() };
+        }
+        let built = match layer.offered {
+            Offered::Linear => self.linear(layer),
+            Offered::Head => self.head(layer),
+            Offered::Embedding => self.embedding(layer),
+            // `isinstance(layer, Attention)` does not hold for multi-head latent attention.
+            Offered::Attention if layer.class.starts_with("MLA") => Ok(Built::Plain { entry: None }),
+            Offered::Attention => kv_cache::build(&self.kv_cache_scheme, layer),
+            Offered::Experts => self.experts(layer),
+        };
+        built.unwrap_or_else(|(why, raised)| Built::Refused { why, raised })
+    }
+
     /// Entries that matched no module that was built so far. Names of experts other than the first, which vLLM never
     /// looks at, are not among them where the experts exist.
-    pub fn dead_entries(&self) -> Vec<DeadEntry> {
+    fn dead_entries(&self) -> Vec<DeadEntry> {
         let dead = |list: &Entries, ignore: bool| -> Vec<DeadEntry> {
             let unused = list.list().iter().filter(|e| !(e.used || ignore && self.names_expert(&e.mapped)));
             let entry = |e: &entries::Entry| DeadEntry {
@@ -345,18 +361,6 @@ impl CompressedTensors {
             unused.map(entry).collect()
         };
         [dead(&self.ignore, true), dead(&self.targets, false)].concat()
-    }
-
-    fn names_expert(&self, name: &str) -> bool {
-        let mut steps = name.rsplitn(3, '.');
-        let (Some(projection), Some(number), Some(prefix)) = (steps.next(), steps.next(), steps.next()) else {
-            return false;
-        };
-        number.parse::<u64>().is_ok_and(|n| {
-            let holds =
-                |x: &ExpertNames| x.prefix == prefix && n < x.count && x.names.iter().any(|own| own == projection);
-            self.experts.iter().any(holds)
-        })
     }
 }
 

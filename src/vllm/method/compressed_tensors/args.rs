@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde_json::{Map, Value};
 
 use super::fields::Fields;
-use super::py::{self, Issue, raised, validation_error};
+use crate::vllm::method::py::{self, Issue, raised, validation_error};
 use crate::vllm::trace::Raised;
 
 const MODEL: &str = "QuantizationArgs";

@@ -5,8 +5,8 @@ use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 use super::parse::Refused;
-use super::py::{self, raised};
 use crate::pattern::Pattern;
+use crate::vllm::method::py::{self, raised};
 use crate::vllm::trace::Raised;
 
 /// One entry.

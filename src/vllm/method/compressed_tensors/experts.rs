@@ -4,49 +4,16 @@ use serde_json::Value;
 
 use super::Group;
 use super::args::{Args, Dynamic, Strategy};
-use super::params::{ceil, param, unread};
-use super::py::raised;
 use super::scheme::{
     WNA16_BITS, is_fp8_w4a8, is_fp8_w8a8, is_mxfp4, is_mxfp4_w4a8, is_mxfp8, is_nvfp4, is_w4a8_int, is_w8a8, is_wna16,
 };
+use crate::vllm::method::params::{Sizes, expert_blocks, param, unread};
+use crate::vllm::method::py::raised;
 use crate::vllm::method::{Element, Layer, Load, Param};
 use crate::vllm::trace::{Kind, Raised};
 
 /// A short name of the method, and its parameters.
 type Made = (String, Vec<Param>);
-
-/// Sizes of the stacked parameters.
-struct Sizes {
-    /// Experts.
-    e: u64,
-    /// Hidden size.
-    h: u64,
-    /// Intermediate size.
-    m: u64,
-    /// 2 when gate and up are stacked.
-    shards: u64,
-}
-
-impl Sizes {
-    fn w13(&self) -> u64 {
-        self.m.saturating_mul(self.shards)
-    }
-
-    /// `[E, N, columns]` of both, where columns follow from the input size.
-    fn pair(&self, names: [&'static str; 2], of: impl Fn(u64) -> u64, element: Element, load: Load) -> [Param; 2] {
-        [
-            param(names[0], &[self.e, self.w13(), of(self.h)], element, load),
-            param(names[1], &[self.e, self.h, of(self.m)], element, load),
-        ]
-    }
-
-    fn per_tensor(&self, names: [&'static str; 2]) -> [Param; 2] {
-        [
-            param(names[0], &[self.e, self.shards], Element::F32, Load::PerTensor),
-            param(names[1], &[self.e], Element::F32, Load::PerTensor),
-        ]
-    }
-}
 
 const PACKED: [&str; 2] = ["w13_weight_packed", "w2_weight_packed"];
 const WEIGHT: [&str; 2] = ["w13_weight", "w2_weight"];
@@ -58,12 +25,7 @@ const INPUT_GLOBAL: [&str; 2] = ["w13_input_global_scale", "w2_input_global_scal
 /// What experts get.
 pub(super) fn build(group: &Group, format: &Value, layer: &Layer<'_>) -> Result<Made, (Kind, Raised)> {
     use Element::{F8E4M3, F32, I8, U8};
-    let s = Sizes {
-        e: layer.experts,
-        h: layer.input,
-        m: layer.outputs.first().copied().unwrap_or(0),
-        shards: if layer.expert_names[2].is_empty() { 1 } else { 2 },
-    };
+    let s = Sizes::of(layer);
     let (w, input) = (&group.weights, group.input.as_ref());
     let unsupported = |kind: &str, text: String| Err((Kind::SchemeUnsupported, raised(kind, text)));
     if is_mxfp4(w) {
@@ -227,31 +189,13 @@ fn fp8(w: &Args, i: &Args, s: &Sizes) -> Result<Made, (Kind, Raised)> {
         Strategy::Channel => params.extend(s.pair(SCALE, |_| 1, F32, Load::Output)),
         _ => {
             let block = w.block.as_deref().unwrap_or_default();
-            params.extend(fp8_blocks(block, s).map_err(|raised| (Kind::SchemeShape, raised))?);
+            params.extend(expert_blocks(SCALE, block, s).map_err(|raised| (Kind::SchemeShape, raised))?);
         }
     }
     if i.dynamic == Dynamic::No {
         params.extend(INPUT_SCALE.map(|name| param(name, &[s.e], F32, Load::Whole)));
     }
     Ok((format!("W8A8 experts (FP8, {})", per.0.name()), params))
-}
-
-fn fp8_blocks(block: &[i64], s: &Sizes) -> Result<[Param; 2], Raised> {
-    let [rows, columns, ..] = *block else { return Err(raised("IndexError", "list index out of range")) };
-    if rows == 0 {
-        return Err(raised("ZeroDivisionError", "integer modulo by zero"));
-    }
-    if !s.m.is_multiple_of(rows.unsigned_abs()) {
-        let text = format!(
-            "The output_size of gate's and up's weight = {} is not divisible by weight quantization block_n = {rows}.",
-            s.m
-        );
-        return Err(raised("ValueError", text));
-    }
-    let load = Load::Block { rows: rows.unsigned_abs() };
-    let w13 = [s.e, s.shards.saturating_mul(ceil(s.m, rows)?), ceil(s.h, columns)?];
-    let w2 = [s.e, ceil(s.h, rows)?, ceil(s.m, columns)?];
-    Ok([param(SCALE[0], &w13, Element::F32, load), param(SCALE[1], &w2, Element::F32, load)])
 }
 
 /// `CompressedTensorsW4A8Fp8MoEMethod`.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::fields::dtype_issues;
 use super::parse::Refused;
-use super::py::{self, Issue, raised, validation_error};
+use crate::vllm::method::py::{self, Issue, raised, validation_error};
 
 /// `_parse_sparsity_config`.
 pub(super) fn sparsity(config: &Map<String, Value>) -> Result<(), Refused> {

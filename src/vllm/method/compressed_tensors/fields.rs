@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::args::{Args, Dynamic, Refused, Strategy, invalid_group_size};
-use super::py::{self, Issue, raised, repr};
+use crate::vllm::method::py::{self, Issue, raised, repr};
 
 /// Issues so far.
 #[derive(Default)]

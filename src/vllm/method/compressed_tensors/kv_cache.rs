@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::args::Strategy;
-use super::params::unread;
-use super::py::{self, raised};
+use crate::vllm::method::params::unread;
+use crate::vllm::method::py::{self, raised};
 use crate::vllm::method::{Built, Element, Layer, Load};
 use crate::vllm::trace::{Kind, Raised};
 

@@ -1,7 +1,8 @@
 //! Which entry takes a module: `get_scheme_dict`, `should_ignore_layer`, `find_matched_target`.
 
 use super::entries::Entries;
-use super::{By, CompressedTensors, Failure, py};
+use super::{By, CompressedTensors, Failure};
+use crate::vllm::method::py;
 use crate::vllm::trace::{Kind, Raised};
 
 /// What `get_scheme_dict` finds.

@@ -2,78 +2,17 @@
 //! where no scale is repeated on ranks.
 
 use super::args::{Args, Strategy};
-use super::py::raised;
 use super::scheme::Scheme;
+use crate::vllm::method::params::{block_scale, divided, floor, groups, packed, param, unread};
+use crate::vllm::method::py::raised;
 use crate::vllm::method::{Element, Layer, Load, Param};
 use crate::vllm::trace::Raised;
 
 /// Parameters and the attributes registered as `None`.
 pub(super) type Made = (Vec<Param>, Vec<&'static str>);
 
-/// A parameter that vLLM reads.
-pub(super) fn param(name: &'static str, shape: &[u64], element: Element, load: Load) -> Param {
-    Param { name, shape: shape.to_vec(), element, load, unread: false }
-}
-
-/// A parameter that vLLM never reads.
-pub(super) fn unread(name: &'static str, shape: &[u64], element: Element, load: Load) -> Param {
-    Param { unread: true, ..param(name, shape, element, load) }
-}
-
 fn weight_shape() -> Param {
     unread("weight_shape", &[2], Element::I64, Load::Whole)
-}
-
-/// `ceil(count * bits / 32)`.
-fn packed(count: u64, bits: i64) -> u64 {
-    count.saturating_mul(u64::try_from(bits).unwrap_or(0)).div_ceil(32)
-}
-
-/// Python's `//` with the exceptions that follow from its outcome as a dimension.
-pub(super) fn floor(count: u64, by: i64) -> Result<u64, Raised> {
-    if by == 0 {
-        return Err(raised("ZeroDivisionError", "integer division or modulo by zero"));
-    }
-    let by = i128::from(by);
-    let (quotient, rest) = (i128::from(count) / by, i128::from(count) % by);
-    dimension(if rest != 0 && by < 0 { quotient - 1 } else { quotient })
-}
-
-/// `(count + by - 1) // by`.
-pub(super) fn ceil(count: u64, by: i64) -> Result<u64, Raised> {
-    if by >= 0 { floor(count.saturating_add(by.unsigned_abs().saturating_sub(1)), by) } else { floor(count, by) }
-}
-
-fn dimension(n: i128) -> Result<u64, Raised> {
-    let text = || format!("Trying to create tensor with negative dimension {n}");
-    u64::try_from(n).map_err(|_| raised("RuntimeError", text()))
-}
-
-/// Columns of group scales, and whether the groups fill the input dimension.
-fn groups(input: u64, group: Option<i64>) -> Result<(u64, bool), Raised> {
-    match group {
-        None | Some(-1) => Ok((1, true)),
-        Some(size) => {
-            let columns = floor(input, size)?;
-            Ok((columns, u64::try_from(size).is_ok_and(|s| input.is_multiple_of(s))))
-        }
-    }
-}
-
-/// `verify_group_size_divides_partition`.
-fn divided(input: u64, group: Option<i64>, name: &str) -> Result<u64, Raised> {
-    let (columns, whole) = groups(input, group)?;
-    if whole {
-        return Ok(columns);
-    }
-    let location = if name.is_empty() { String::new() } else { format!(" for layer '{name}'") };
-    let text = format!(
-        "Weight input_size_per_partition={input}{location} is not divisible by group_size={}. This happens when \
-         tensor_parallel_size splits the layer input into shards that are not a whole number of quant groups. Consider \
-         reducing tensor_parallel_size.",
-        group.unwrap_or(-1)
-    );
-    Err(raised("ValueError", text))
 }
 
 /// What a scheme creates on a linear layer or a head.
@@ -134,7 +73,9 @@ pub(super) fn linear(scheme: &Scheme, layer: &Layer<'_>) -> Result<Made, Raised>
         Scheme::Wna16 { bits, group, symmetric } => only(wna16(n, k, *bits, divided(k, *group, name)?, *symmetric)),
         Scheme::Fp8 { strategy, block, static_input, .. } => {
             let scale = match strategy {
-                Strategy::Block => block_scale(layer.outputs, n, k, block.as_deref().unwrap_or_default())?,
+                Strategy::Block => {
+                    block_scale("weight_scale", layer.outputs, n, k, block.as_deref().unwrap_or_default())?
+                }
                 Strategy::Channel => param("weight_scale", &[n, 1], F32, Load::Output),
                 _ => param("weight_scale", &[parts], F32, Load::PerTensor),
             };
@@ -187,26 +128,6 @@ fn wna16(n: u64, k: u64, bits: i64, columns: u64, symmetric: bool) -> Vec<Param>
         params.push(param("weight_zero_point", &[packed(n, bits), columns], Element::I32, load));
     }
     params
-}
-
-/// `validate_fp8_block_shape` and the scale.
-fn block_scale(outputs: &[u64], n: u64, k: u64, block: &[i64]) -> Result<Param, Raised> {
-    let [rows, columns, ..] = *block else { return Err(raised("IndexError", "list index out of range")) };
-    if let [merged @ .., _last] = outputs {
-        for &size in merged {
-            if rows == 0 {
-                return Err(raised("ZeroDivisionError", "integer modulo by zero"));
-            }
-            if !size.is_multiple_of(rows.unsigned_abs()) {
-                let text = format!(
-                    "Weight output_partition_size = {size} is not divisible by weight quantization block_n = {rows}."
-                );
-                return Err(raised("ValueError", text));
-            }
-        }
-    }
-    let shape = [ceil(n, rows)?, ceil(k, columns)?];
-    Ok(param("weight_scale", &shape, Element::F32, Load::Block { rows: u64::try_from(rows).unwrap_or(1) }))
 }
 
 /// `CompressedTensorsEmbeddingWNA16Int`: on an embedding, and on a head whose scheme could not be made.

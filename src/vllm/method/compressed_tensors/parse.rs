@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::args::Args;
 use super::entries::Entries;
-use super::py::{self, raised};
 use super::{CompressedTensors, Group, extras};
+use crate::vllm::method::py::{self, raised};
 use crate::vllm::trace::Raised;
 
 /// A JSON pointer relative to the quantization config, and what vLLM raises there.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Group;
 use super::args::{Args, Dynamic, Strategy};
 use super::parse::is_activation_format;
-use super::py::{self, raised};
+use crate::vllm::method::py::{self, raised};
 use crate::vllm::trace::Raised;
 
 /// The device that vLLM would find. Nothing here judges a capability; this only decides which branch is taken.

@@ -5,8 +5,8 @@
 use serde_json::{Value, json};
 
 use super::args::Args;
-use super::{By, CompressedTensors, py};
-use crate::vllm::method::{Built, Layer, Load, Offered, Param};
+use super::{By, CompressedTensors};
+use crate::vllm::method::{Built, Layer, Load, Offered, Param, Quantizer, py};
 use crate::vllm::trace::{Kind, Raised};
 
 fn lines(text: &str) -> Vec<Value> {
@@ -120,6 +120,7 @@ fn packed() -> Vec<(String, Vec<String>)> {
 
 fn load(param: &Param) -> &'static str {
     match param.load {
+        Load::Scalar => "KVCacheScaleParameter",
         Load::Both => "both",
         Load::Output => "output",
         Load::PerTensor => "per-tensor",
