@@ -355,6 +355,8 @@ def preload():
         except Exception as e:
             print("preload", m, type(e).__name__, e, file=sys.stderr)
     stand_ins()
+    from vllm.plugins import load_general_plugins
+    load_general_plugins()      # reads the metadata of every package; once is enough
     import gc
     gc.collect()
     gc.freeze()         # keeps the children from copying the whole heap
