@@ -296,6 +296,18 @@ fn call(f: &str, args: &[Value]) -> Value {
             }
             _ => Value::Null,
         },
+        // Items of a list, or letters of a string, with other words for some of them: pairs of old and new.
+        ("words", [list, pairs @ ..]) => {
+            let items: Vec<Value> = match list {
+                Value::Array(a) => a.clone(),
+                Value::String(s) => s.chars().map(|c| Value::from(c.to_string())).collect(),
+                _ => return Value::Null,
+            };
+            let new = |x: Value| {
+                pairs.chunks(2).find_map(|p| (p.len() == 2 && p[0] == x).then(|| p[1].clone())).unwrap_or(x)
+            };
+            Value::Array(items.into_iter().map(new).collect())
+        }
         // n times a, but b at every k-th place counted from the first.
         ("from_cycle", [n, k, first, a, b]) => match (integer(n), integer(k), integer(first)) {
             (Some(n), Some(k), Some(first)) if (0..=MAX_LIST).contains(&n) && k > 0 => {
@@ -386,6 +398,8 @@ mod tests {
             ("9223372036854775807 + 1", json!(null)),
             ("(n or 3) - (0 or 2)", json!(4)),
             ("hd != null", json!(false)),
+            ("words('ab', 'b', 'x') == ['a', 'x'] and words(types, 'a', 'c') == ['c', 'b', 'c']", json!(true)),
+            ("from_cycle(4, 2, 1, 0, 1) == [0, 1, 0, 1] and at_places(3, [0], 'a', 'b') == ['b', 'a', 'a']", json!(true)),
         ] {
             assert_eq!(eval(text), want, "{text}");
         }

@@ -14,6 +14,7 @@ import re
 import signal
 import sys
 import time
+import traceback
 
 import real
 
@@ -72,7 +73,8 @@ def main():
             try:
                 why = one(cls, archs, a)
             except BaseException as e:      # noqa: BLE001  one class less
-                why = f"{type(e).__name__}: {str(e)[:400]}"
+                at = traceback.extract_tb(e.__traceback__)[-1]
+                why = f"{type(e).__name__}: {str(e)[:400]} ({os.path.basename(at.filename)}:{at.lineno})"
             with os.fdopen(w, "w") as f:
                 f.write(json.dumps(why))
             os._exit(0)
@@ -86,7 +88,6 @@ def one(cls, archs, a):
     """Writes the file of a class, or says why not."""
     import gc
     import extract
-    from _configs import model_type_of
     from plan import load
     from vllm.model_executor.models.registry import ModelRegistry, _MULTIMODAL_MODELS
     gc.disable()        # children are short-lived, and the parent's heap is large
@@ -94,7 +95,7 @@ def one(cls, archs, a):
     arch, wrapper = archs[0], archs[0] in _MULTIMODAL_MODELS
     classes = {m.class_name for m in ModelRegistry.models.values()}
     facts, files = os.path.dirname(a.out.rstrip("/")), {}
-    pairs = list(dict.fromkeys((x, t) for x in archs for t in [model_type_of(x), *extract.ALSO.get(x, [])]))
+    pairs = list(dict.fromkeys((x, t) for x in archs for t in [extract.type_of(x), *extract.ALSO.get(x, [])]))
     missing = [t for _, t in pairs if not load("configs", t, facts)]
     if missing:
         return f"no config program for {', '.join(map(str, missing))}"
@@ -131,7 +132,7 @@ def one(cls, archs, a):
             break
         why = [f"new config differs: {x}" for _, d in wrong[:1] for x in d[:4]]
     still = sorted({k for k, v in samples[0].config.items() if k in samples[0].known and SIZE.search(k) and extract_number(v)
-                    and all(s.config.get(k) == v for s in samples) and v > 1} - set("num_experts_per_tok top_k_experts".split()))
+                    and all(s.config.get(k) == v for s in samples) and v > 1} - set("num_experts_per_tok top_k_experts rotary_dim moe_k".split()))
     still = [k for k in still if not re.search(extract_still(), k)]
     if not why and still:
         why = [f"never varied, yet read: {k}" for k in still]

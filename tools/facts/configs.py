@@ -18,6 +18,8 @@ import sys
 import types
 import typing
 
+from derive import REMAP
+
 def both_ways(when):
     """A window that reaches to both sides."""
     return [["sliding_window", f"sliding_window // 2 + 1 if {when} else sliding_window"]]
@@ -62,6 +64,14 @@ DERIVE = {
                                                       "interleave_moe_layer_step)"]],
     "gpt_oss": HEADS + HEAD_DIM + EVERY_SECOND,
     "deepseek_v3": HEADS + [["moe_layer_freq", "1 if moe_layer_freq == null else moe_layer_freq"]],
+    "nemotron_h": HEADS + [
+        ["n_groups", "mamba_n_groups if mamba_n_groups != null else n_groups"], ["conv_kernel", "mamba_d_conv if mamba_d_conv != null else conv_kernel"],
+        ["expand", "mamba_expand if mamba_expand != null else expand"],
+        ["use_conv_bias", "mamba_conv_bias if mamba_conv_bias != null else use_conv_bias"],
+        ["layer_types", "layer_types if layer_types != null else words(hybrid_override_pattern, 'M', 'linear_attention', 'E', 'moe', "
+                        "'*', 'full_attention', '-', 'mlp') if hybrid_override_pattern != null else "
+                        "['linear_attention', 'moe', 'full_attention', 'mlp']"],
+        ["layer_types", REMAP.format("layer_types")], ["layers_block_type", "layer_types"], ["num_hidden_layers", "len(layer_types)"]],
     "gemma4_text": GEMMA4_TEXT,
     "gemma4_unified_text": GEMMA4_TEXT,
 }
@@ -143,7 +153,6 @@ def program(model_type, cls):
             out["checks"] = [MULTIPLE, *out["checks"]]
             bad = [(s, e) for s, e in bad if "not a multiple of the number of attention heads" not in str(e)]
         notes = sorted({re.sub(r"\d+", "N", f"{type(e).__name__}: {str(e)[:140]}") for _, e in bad})
-    out.pop("words", None)
     if notes:
         out["also_refused"] = notes[:6]
     post = cls.__dict__.get("__post_init__") or (init and init.__dict__["__init__"])
@@ -216,7 +225,7 @@ def words(cls):
         return {}
     n = next((have[c] for c in derive.COUNT if isinstance(have.get(c), int)), None)
     return {k: sorted(set(v)) for k, v in have.items()
-            if isinstance(v, list) and len(v) == n and n > 1 and all(isinstance(x, str) for x in v) and k not in derive.properties(cls)}
+            if isinstance(v, list) and (len(v) == n or k.startswith("layer")) and v and all(isinstance(x, str) for x in v) and k not in derive.properties(cls)}
 
 
 def dump(d):

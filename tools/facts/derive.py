@@ -22,6 +22,10 @@ ROPE = re.compile(r"rope|rotary_emb|theta")
 COUNT = ("num_hidden_layers", "num_layers", "n_layer", "n_layers")
 
 
+REMAP = ("words({}, 'mamba', 'linear_attention', 'attention', 'full_attention', 'deepseek_sparse_attention', 'indexed_attention', "
+         "'qwen_sparse_attention', 'indexed_attention')")
+
+
 def plain(v):
     """As JSON has it, or None for what it has not."""
     try:
@@ -150,6 +154,11 @@ def find(program, cls, n=90):
         if left == todo:
             break
         todo = left
+    for k in ("layer_types", "mtp_layer_types"):
+        # `remap_legacy_layer_types`: older files have other words.
+        if any(isinstance(t.get(k), list) and set(t[k]) & {"linear_attention", "indexed_attention"} for t in target):
+            rows.append([k, REMAP.format(k)])
+            rows += [[a, k] for a, to in aliases.items() if to == k]
     return rows, sorted(todo), bad
 
 
@@ -171,6 +180,7 @@ def explain(k, state, target):
 def splits(k, rows):
     """Where the given value stays: (kept, condition), and the rest to explain."""
     for cond, holds in ((f"{k} != null", lambda s: s.get(k) is not None), (f"{k}", lambda s: bool(s.get(k))),
+                        (f"{k} != -1", lambda s: s.get(k) != -1),
                         (f"{k} != 'auto' and {k} != null", lambda s: s.get(k) not in ("auto", None))):
         if all(s.get(k) == t for s, t in rows if holds(s)) and any(holds(s) for s, _ in rows):
             rest = [(s, t) for s, t in rows if not holds(s)]

@@ -23,6 +23,9 @@ from plan import Refused, load, resolve, tree as plan_tree
 
 # Admissible values that names do not tell, by architecture; and the model type when it is not the architecture's own.
 TABLE = {}
+# Model types of text classes whose default config is that of a wrapper.
+TYPES = {"Qwen3_5ForCausalLM": "qwen3_5_text", "Qwen3_5MoeForCausalLM": "qwen3_5_moe_text", "Qwen4ExpForCausalLM": "qwen4_exp_text",
+         "MuseGlimmerForCausalLM": "muse_glimmer_text"}
 # Other model types that a class is built with: by name, or inside a wrapper.
 ALSO = {"Gemma4ForCausalLM": ["gemma4_unified_text"]}
 # A text class that takes the text_config of a nested config.
@@ -295,6 +298,8 @@ class Gen:
         if all(actual(e) == q for e, q in pairs):
             return "="
         t = templated(pairs)
+        if t.startswith("?"):
+            self.unknown.append(f"{path}: prefix {t[1:]}")
         return t if not t or t.split(".")[0] not in path.split(".")[0] else "{root}" + t
 
     def part_names(self, path, k):
@@ -322,7 +327,7 @@ class Gen:
         kind = obs[0][1]["kind"]
         if kind != "auto":
             return obs[0][1]
-        extras = {k: obs[0][1][k] for k in ("permute", "segments", "skip") if k in obs[0][1]}
+        extras = {k: obs[0][1][k] for k in ("permute", "segments", "skip", "prefix", "turned", "one_row") if k in obs[0][1]}
         out = {"kind": "auto", **extras, "mapper": self.mapper([(e, l["mapper"]) for e, l in obs], path) or None}
         for key in ("ignore_prefixes", "ignore_suffixes"):
             lists = [l[key] for _, l in obs]
@@ -336,6 +341,12 @@ class Gen:
                     byc.setdefault(c, []).append(x)
             if byc:
                 out[key + "_if"] = [[c, xs] for c, xs in byc.items()]
+        skips = [(e, l["skip_rows"]) for e, l in obs if "skip_rows" in l]
+        if skips:
+            # Where nothing is left out, only the number says so.
+            number = [(e, len(l["skip_rows"][1]) if "skip_rows" in l else 0) for e, l in obs]
+            out["skip"] = [skips[0][1][0], self.number([(e, r[1][0]) for e, r in skips], f"{path}: first layer left out"),
+                           self.number(number, f"{path}: layers left out")]
         aware = {l["quant_aware"] for _, l in obs}
         if len(aware) > 1:
             self.unknown.append(f"{path}: quant_aware varies")
@@ -416,7 +427,22 @@ def templated(pairs):
     for k, v in e.vars.items():
         t = re.sub(rf"(?<=\.){v}(?=\.|$)|^{v}(?=\.)", "{%s}" % k, t, count=1)
     ok = all(re.sub(r"\{(\w+)\}", lambda m: str(e.vars.get(m.group(1))), t) == x for e, x in pairs)
-    return t if ok else "?" + t
+    if ok:
+        return t
+    # Some models count on where others have stopped.
+    parts = [x.split(".") for _, x in pairs]
+    if len({tuple("#" if y.isdigit() else y for y in p) for p in parts}) > 1:
+        return "?" + t
+    out = []
+    for i, seg in enumerate(parts[0]):
+        if not seg.isdigit() or len({p[i] for p in parts}) == 1:
+            out.append(seg)
+            continue
+        e = fit([(env, int(p[i])) for (env, _), p in zip(pairs, parts)])
+        if e is None:
+            return "?" + t
+        out.append("{%s}" % e)
+    return ".".join(out)
 
 
 def hoist(node):
@@ -605,6 +631,11 @@ IDLE = re.compile(r"(^|\.)(rotary_emb|act_fn|act|logits_processor|apply_rotary_e
 
 
 def differences(want, got, strict=True):
+    for p, n in got.items():
+        w = (want.get(p) or {}).get("loader") or {}
+        if n.get("loader"):
+            # What is read by hand is compared as it is written, what is measured by what it means.
+            n["loader"].pop("skip_rows" if "skip" in w else "skip", None)
     want, got = canon(want), canon(got)
     out = []
     for p in want:
@@ -668,7 +699,6 @@ def main():
     ap.add_argument("--loose", action="store_true", help="modules without parameters may be missing in the file")
     a = ap.parse_args()
     real.start()
-    from _configs import model_type_of
     from vllm.model_executor.models.registry import ModelRegistry, _MULTIMODAL_MODELS
     classes = {m.class_name for m in ModelRegistry.models.values()}
     files = {}
@@ -676,7 +706,7 @@ def main():
     bad = 0
     for arch in a.archs:
         t0 = time.time()
-        mt = model_type_of(arch)
+        mt = type_of(arch)
         cls = file_of(arch)
         wrapper = arch in _MULTIMODAL_MODELS
         ModelRegistry.models[arch].load_model_cls()
@@ -728,6 +758,11 @@ def main():
         with open(f"{a.out}/{cls}.json", "w") as o:
             o.write(dump(f))
     sys.exit(bool(bad))
+
+
+def type_of(arch):
+    from _configs import model_type_of
+    return TYPES.get(arch) or model_type_of(arch)
 
 
 def file_of(arch):

@@ -82,9 +82,7 @@ def fill(t, path, root, s):
     if t == "=":
         return path
     t = t.replace("{root}", root)
-    for k, v in s["vars"].items():
-        t = t.replace("{%s}" % k, str(v))
-    return t
+    return re.sub(r"\{([^}]*)\}", lambda m: str(ev(m.group(1), s)), t)
 
 
 def rows(table, s):
@@ -125,7 +123,11 @@ def loader(l, s):
         for cond, more in l.get("ignore_suffixes_if", []):
             if truth(cond, s):
                 suf += more
-        out.update({k: copy.deepcopy(l[k]) for k in ("permute", "segments", "skip") if k in l})
+        out.update({k: copy.deepcopy(l[k]) for k in ("permute", "segments", "skip", "prefix", "turned", "one_row") if k in l})
+        if "skip" in l:
+            first, n = ev(l["skip"][1], s), ev(l["skip"][2], s)
+            if n:
+                out["skip_rows"] = [l["skip"][0], list(range(first, first + n))]
         out.update(mapper=mapper(l.get("mapper"), s), ignore_prefixes=ign, ignore_suffixes=suf,
                    quant_aware=bool(l.get("quant_aware", False)))
     return out

@@ -171,8 +171,21 @@ def own_loader(m):
         qc = next((x.quant_config for x in (m, *m.children()) if hasattr(x, "quant_config")), None)
         auto = dict(kind="auto", mapper=mapper(mp), ignore_prefixes=list(a.ignore_unexpected_prefixes),
                     ignore_suffixes=list(a.ignore_unexpected_suffixes), quant_aware=qc is not None)
+        left_out(auto)
         return auto, None if given is weights else fn
     return dict(kind=mod), fn
+
+
+def left_out(loader):
+    """Rows that drop whole layers, as what they mean: `skip_rows`, the prefix and the indices."""
+    rows = loader["mapper"].get("prefix", [])
+    hits = [(r, m) for r in rows if r[1] is None and (m := re.fullmatch(r"(.*layers\.)(\d+)\.", r[0]))]
+    index = [int(m.group(2)) for _, m in hits]
+    if hits and len({m.group(1) for _, m in hits}) == 1 and index == list(range(index[0], index[0] + len(index))):
+        loader["skip_rows"] = [hits[0][1].group(1), index]
+        loader["mapper"]["prefix"] = [r for r in rows if r not in [h for h, _ in hits]]
+        if not loader["mapper"]["prefix"]:
+            del loader["mapper"]["prefix"]
 
 
 def by_hand(fn, seen):

@@ -35,7 +35,7 @@ def times(name, step):
 
 FIELDS = [
     (r"^(num_hidden_layers|num_layers|n_layer|n_layers|depth|encoder_layers|decoder_layers)$", layers),
-    (r"^(num_attention_heads|num_heads|n_head|encoder_attention_heads|decoder_attention_heads)$", pick(2, 3, 4, 6, 8, 12)),
+    (r"^(num_attention_heads|num_heads|n_head|n_heads|encoder_attention_heads|decoder_attention_heads|index_n_heads)$", pick(2, 3, 4, 6, 8, 12)),
     (r"^(num_key_value_heads|num_global_key_value_heads)$", divisor("num_attention_heads")),
     (r"^(hidden_size|d_model|n_embd)$", lambda r, d: (d.get("num_attention_heads") or 8) * r.choice((16, 64)) * r.randint(2, 24)),
     (r"^qk_rope_head_dim$", size(16, 128, 16)),
@@ -62,6 +62,7 @@ FIELDS = [
     (r"^time_step_rank$|^mamba_dt_rank$", pick(8, 12, 24)),
     (r"^(attn|expert)_layer_(period|offset)$|_(interval|period|freq|frequency)$", pick(1, 2, 3)),
     (r"^layer_group_size$", pick(2, 3)),
+    (r"^moe_layer_(start|end)_index$", upto("num_hidden_layers")),
     (r"^num_labels$", size(1, 9, 1)),
     (r"^use_bidirectional_attention$", pick(None, "all", "vision")),
     (r"^(patch_size|model_patch_size|conv_kernel_size|pooling_kernel_size)$", size(2, 19, 1)),
@@ -90,7 +91,9 @@ def config(model_type, rng, extra=(), top=True, table=None):
     d = {"model_type": model_type, **copy.deepcopy(BASE.get(model_type, {}))}
     fields = {f: guess(v) for f, v in p["fields"].items()}
     names = set(re.findall(r"[a-z_]\w*", " ".join(e for _, e in p.get("derive", [])))) - set(fields)
-    for n in sorted(names | {f for t, f in extra if t == model_type}):
+    for n in sorted(names | {f for t, f in extra if t == model_type} | set(BASE.get(model_type, ()))):
+        if n in fields:
+            continue
         if rule(n) and n != "layer_types" and n not in p.get("sub", {}) and n not in p.get("aliases", {}):
             fields[n] = dict(type="int|null", extra=True)
         elif (FLAG.search(n) or isinstance(d.get(n), bool)) and not STILL.search(n) and n not in fields:
@@ -107,8 +110,12 @@ def config(model_type, rng, extra=(), top=True, table=None):
         must = bool(re.search(FIELDS[0][0], f))
         if f in p.get("words", {}):
             n = next((d[c] for c in ("num_hidden_layers", "num_layers", "n_layer", "n_layers") if c in d), None)
+            if n is None and not any(c in fields for c in ("num_hidden_layers", "num_layers", "n_layer", "n_layers")):
+                n = rng.randint(2, 6)           # the list says how many there are
             if n is not None and rng.random() < .6:
                 d[f] = [rng.choice(p["words"][f]) for _ in range(n)]
+                if "linear_attention" in d[f] and rng.random() < .2:    # as older files have it
+                    d[f] = [{"linear_attention": "mamba", "full_attention": "attention"}.get(x, x) for x in d[f]]
             continue
         if not must and rng.random() > (EXTRA_KEY if fields[f].get("extra") else CHANGE):
             continue
@@ -161,6 +168,10 @@ def settle(d, full, rng):
         if a in full and b in full:
             d[b] = rng.choice((1, 2, 3))
             d[a] = rng.randrange(d[b])
+    if "word_embed_proj_dim" in full and number(full.get("hidden_size")):
+        d["word_embed_proj_dim"] = full["hidden_size"] // rng.choice((1, 2))
+    if "moe_layer_end_index" in full and rng.random() < .5:
+        d["moe_layer_end_index"] = -1
     h, kv = full.get("num_attention_heads"), full.get("num_key_value_heads")
     if number(h) and number(kv) and kv and h % kv:
         d["num_key_value_heads"] = h
