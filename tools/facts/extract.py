@@ -96,16 +96,34 @@ def filled(model_type, raw, message):
     """Whether the refusal is that of a field which config files have and config classes have no default for; it is given from now on."""
     import vary
     from _configs import FILL
-    m = re.search(r"object has no attribute '(\w+)'$", message)
-    base = vary.BASE.setdefault(model_type, {})
-    if not m or m.group(1) not in FILL or m.group(1) in base:
+    m = re.search(r"'(\w+)' object has no attribute '(\w+)'$", message)
+    if not m:
         return False
-    v = FILL[m.group(1)]
+    at = part(model_type, m.group(1))
+    model_type = at[-1][1] if at else model_type
+    base, field = vary.BASE.setdefault(model_type, {}), m.group(2)
+    if field not in FILL or field in base:
+        return False
+    v = FILL[field]
     try:
-        base[m.group(1)] = v({**resolve(raw), **raw}) if callable(v) else v
+        given = {**resolve(raw), **raw}
+        for name, _ in at:
+            given = given[name]
+        base[field] = v(given) if callable(v) else v
     except (KeyError, TypeError):
         return False
     return True
+
+
+def part(model_type, cls):
+    """Where among the sub-configs of a model type the one of class `cls` is: [(field, model type), ...]; [] for itself or nowhere."""
+    for field, sub in ((load("configs", model_type) or {}).get("sub") or {}).items():
+        t = sub["model_type"]
+        if (load("configs", t) or {}).get("class") == cls:
+            return [(field, t)]
+        if below := t != model_type and part(t, cls):
+            return [(field, t), *below]
+    return []
 
 
 # ---------------------------------------------------------------- generalise
@@ -233,9 +251,11 @@ class Gen:
 
     def is_list(self, obs, kids):
         cls = obs[0][1].rec["cls"]
-        if cls == "ModuleList":
-            return True
-        return False
+        if cls != "ModuleList":
+            return False
+        # A few different things one after another, always the same ones, are not a list: a projector's linear, activation, linear.
+        rows = {tuple(c.rec.get("cls") or "same" for c in n.kids.values()) for _, n in obs}
+        return len(rows) > 1 or len(set(*rows)) == 1 or len(kids) > 4
 
     def attributes(self, obs, path, out):
         q = [(e, n.rec.get("quant")) for e, n in obs]
@@ -775,12 +795,15 @@ def file_of(arch):
 def prepare(pairs, rng, wrapper):
     """Fields that the model reads beyond the declared ones; `pairs` are architectures and model types."""
     import vary
-    from _configs import EXTRA
+    from _configs import EXTRA, FIXES
     from configs import base_of
     REFUSED.clear()
     for arch, t in pairs:
         own = EXTRA.get(arch, (t, {}))[1]
         vary.BASE[t] = {**base_of(t), **{k: v for k, v in own.items() if not k.startswith("-") and "." not in k}}
+        for field, sub in ((load("configs", t) or {}).get("sub") or {}).items():    # text_config.head_dim
+            given = {k.partition(".")[2]: v for k, v in {**FIXES.get(t, {}), **own}.items() if k.startswith(field + ".")}
+            vary.BASE[sub["model_type"]] = {**base_of(sub["model_type"]), **{k: v for k, v in given.items() if "." not in k}}
     extra = set()
     for i in range(max(4, 2 * len(pairs))):
         arch, t = pairs[i % len(pairs)]
