@@ -290,6 +290,9 @@ impl<'a> Builder<'a> {
                         parts_of(Load::Both, "w2", e),
                     ));
                 }
+                Offered::Linear if node.unsqueezed => {
+                    slots.push(Slot::new("weight", vec![total, 1, k], Element::Model, Load::Both, n));
+                }
                 Offered::Linear => slots.push(Slot::new("weight", vec![total, k], Element::Model, Load::Both, n)),
                 _ => {
                     let padded = total.div_ceil(VOCAB_PADDING).saturating_mul(VOCAB_PADDING);

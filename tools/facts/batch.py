@@ -111,7 +111,7 @@ def one(cls, archs, a):
             refused.update(r)
             out.append(s)
         return out
-    samples += more(max(a.samples, 4 * len(pairs)))
+    samples += more(max(a.samples, 10 * len(pairs)))
     why = None
     for _ in range(a.rounds):
         extract.mark(samples + extract.REFUSED)

@@ -121,7 +121,8 @@ def type_word(t):
         return "|".join(dict.fromkeys(type_word(a) for a in typing.get_args(t)))
     if origin in (list, tuple):
         args = [a for a in typing.get_args(t) if a is not Ellipsis]
-        return f"list[{type_word(args[0])}]" if args else "list"
+        inner = type_word(args[0]) if args else "any"
+        return "list" if "|" in inner or inner == "any" else f"list[{inner}]"
     if origin is dict:
         return "dict"
     return "any"
@@ -141,7 +142,7 @@ def program(model_type, cls):
     out["derive"], out["checks"] = DERIVE.get(model_type, []), CHECKS.get(model_type, [])
     if not init or "validate_layer_type" in dir(cls):
         out["checks"] = out["checks"] + (layer_checks() if layers and not init else [])
-    given, notes = words(cls), []
+    given, notes = words(cls) | WORDS.get(model_type, {}), []
     if given:
         out["words"] = given
     if model_type not in DERIVE and model_type not in ALL:
@@ -214,6 +215,10 @@ def sub_default(cls, field):
         return "null" if getattr(cls(), field, None) is None else "class"
     except Exception:       # noqa: BLE001  a class that makes nothing of nothing
         return "null"
+
+
+# Where a bare config does not have all of them.
+WORDS = {"lfm2": {"layer_types": ["conv", "full_attention"]}, "lfm2_moe": {"layer_types": ["conv", "full_attention"]}}
 
 
 def words(cls):

@@ -266,7 +266,7 @@ def candidates(obs):
         ok = np.array([number(x) for x in v])
         r = np.array([x if number(x) else -1 for x in v], dtype=np.int64)
         rows[n] = (r, ok)
-        for k, text in ((1, n), (2, f"{n} * 2"), (4, f"{n} * 4")):
+        for k, text in ((1, n), (2, f"{n} * 2"), (3, f"{n} * 3"), (4, f"{n} * 4")):
             m = ok & (r * k == t)
             if m.any():
                 out.append((1 + cost_of(n) + (k > 1), text, m))

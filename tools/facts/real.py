@@ -260,7 +260,9 @@ def describe(model, vc):
                 e["out"] = m.output_size
             w = ps.pop("weight", None)
             ps.pop("bias", None)
-            if w is None or sizes(w) != [sum(outs), m.input_size]:
+            if w is not None and sizes(w) == [sum(outs), 1, m.input_size]:
+                e["unsqueezed"] = True      # a convolution along time
+            elif w is None or sizes(w) != [sum(outs), m.input_size]:
                 notes.append(f"{path}: weight {w is not None and sizes(w)} is not [{sum(outs)}, {m.input_size}]")
         elif k in ("embedding", "lm_head"):
             e["out"], e["in"], e["bias"] = m.org_vocab_size, m.embedding_dim, "bias" in ps

@@ -67,6 +67,7 @@ FIELDS = [
     (r"^use_bidirectional_attention$", pick(None, "all", "vision")),
     (r"^(patch_size|model_patch_size|conv_kernel_size|pooling_kernel_size)$", size(2, 19, 1)),
     (r"^subsampling_conv_channels$", lambda r, d: [r.randrange(8, 200, 8), r.randrange(8, 64, 8)]),
+    (r"^(max_position_embeddings|n_positions)$", size(64, 900, 1)),
     (r"^vocab_size", size(1000, 90000, 1)),
     (r"lora_rank$|_rank$", size(16, 512, 16)),
     (r"^hidden_size_per_layer_input$", lambda r, d: r.choice([0, r.randrange(16, 200, 8)])),
@@ -74,7 +75,7 @@ FIELDS = [
     (r"^expert_intermediate_size$", size(64, 3000, 8)),
 ]
 # Fields that decide no structure: left alone.
-STILL = re.compile(r"token_id|token_index|max_position|eps$|dropout|initializer|use_cache|hidden_act|activation|^rope_|theta|softcap|logit_cap|sliding_window|"
+STILL = re.compile(r"token_id|token_index|eps$|dropout|initializer|use_cache|hidden_act|activation|^rope_|theta|softcap|logit_cap|sliding_window|"
                    r"pretraining_tp|scaling|attention_context|invalid_logits|residual_weight|gradient_clip|coef|beta|routed_scaling|"
                    r"norm_topk|router_aux|output_router|ep_size|time_step_(min|max|floor|limit)|chunk_size|_coefficient|z_loss|aux_loss|time_step_limit|apply_router_weight_on_input|max_window|partial_rotary|use_sliding|_config$")
 # Fields beyond the declared ones that are true or false.
@@ -82,7 +83,7 @@ FLAG = re.compile(r"bias$|^(use|is|has|add|enable|apply)_|norm$|_lora$")
 # Fields that a config class has no default for, by model type: always given.
 BASE = {}
 # Whether a nullable field or an extra key is there at all.
-NULL, EXTRA_KEY, CHANGE = .35, .4, .75
+NULL, EXTRA_KEY, CHANGE = .3, .5, .75
 
 
 def config(model_type, rng, extra=(), top=True, table=None):
@@ -168,6 +169,8 @@ def settle(d, full, rng):
         if a in full and b in full:
             d[b] = rng.choice((1, 2, 3))
             d[a] = rng.randrange(d[b])
+    if number(full.get("pad_token_id")) and full["pad_token_id"] >= 1000:
+        d["pad_token_id"] = 0           # torch wants it within the vocabulary
     if "word_embed_proj_dim" in full and number(full.get("hidden_size")):
         d["word_embed_proj_dim"] = full["hidden_size"] // rng.choice((1, 2))
     if "moe_layer_end_index" in full and rng.random() < .5:

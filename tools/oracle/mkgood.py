@@ -76,7 +76,7 @@ def small(c):
         if isinstance(c.get(k), int) and c[k] > v:
             c[k] = v
     for k, v in list(c.items()):
-        if isinstance(k, str) and k.endswith(("_token_id", "token_index")) and isinstance(v, int) and v >= 128:
+        if isinstance(k, str) and k.endswith(("_token_id", "token_index")) and (isinstance(v, list) or isinstance(v, int) and v >= 128):
             c[k] = 7
 
 
