@@ -2,7 +2,6 @@
 import copy
 import inspect
 import hashlib
-import json
 import os
 import re
 import sys
@@ -69,6 +68,7 @@ def all_models():
 def build(arch, config, lm_only=False, quant="spy", dtype="bfloat16"):
     import torch
     import skeleton as S
+    from _configs import write_dir
     from _oracle import engine_config, parallel_groups
     from vllm.config import set_current_vllm_config
     from vllm.model_executor.model_loader.utils import initialize_model
@@ -79,8 +79,7 @@ def build(arch, config, lm_only=False, quant="spy", dtype="bfloat16"):
     config["quantization_config"] = {"quant_method": "spy"}
     extra = dict(language_model_only=True) if lm_only else {}
     with tempfile.TemporaryDirectory() as d:
-        with open(d + "/config.json", "w") as f:
-            json.dump(config, f, default=str)
+        extra |= write_dir(d, arch, config)
         SPY["name"] = "spy"
         vc = engine_config(d, dtype=dtype, load_format="dummy", max_model_len=16, **extra)
         parallel_groups()
