@@ -155,6 +155,9 @@ pub struct Node {
     /// Output features (rows of an embedding, intermediate size of experts).
     #[serde(default, rename = "out")]
     pub output: Option<Expr>,
+    /// The weight has a dimension of one in the middle: a convolution along time.
+    #[serde(default)]
+    pub unsqueezed: bool,
     /// Number of experts.
     #[serde(default)]
     pub count: Option<Expr>,

@@ -156,7 +156,9 @@ impl Plan {
         if self.trace.first_refusal().is_some() {
             return Ok(());
         }
-        let Some(class) = facts::class(&target.vllm, &found.class).map(Rc::new) else {
+        // What the Transformers backend builds is the architecture's own module tree.
+        let file = if found.class.starts_with("Transformers") { &found.architecture } else { &found.class };
+        let Some(class) = facts::class(&target.vllm, file).map(Rc::new) else {
             return Err(unknown(&format!("no facts yet for {} (class {})", found.architecture, found.class)));
         };
         if let Method::Unknown(name) = &method {

@@ -296,6 +296,33 @@ fn call(f: &str, args: &[Value]) -> Value {
             }
             _ => Value::Null,
         },
+        // Items of a list, or letters of a string, with other words for some of them: pairs of old and new.
+        ("words", [list, pairs @ ..]) => {
+            let items: Vec<Value> = match list {
+                Value::Array(a) => a.clone(),
+                Value::String(s) => s.chars().map(|c| Value::from(c.to_string())).collect(),
+                _ => return Value::Null,
+            };
+            let new = |x: Value| {
+                pairs.chunks(2).find_map(|p| (p.len() == 2 && p[0] == x).then(|| p[1].clone())).unwrap_or(x)
+            };
+            Value::Array(items.into_iter().map(new).collect())
+        }
+        // n times a, but b at every k-th place counted from the first.
+        ("from_cycle", [n, k, first, a, b]) => match (integer(n), integer(k), integer(first)) {
+            (Some(n), Some(k), Some(first)) if (0..=MAX_LIST).contains(&n) && k > 0 => {
+                Value::Array((0..n).map(|i| if i % k == first { b.clone() } else { a.clone() }).collect())
+            }
+            _ => Value::Null,
+        },
+        // n times a, but b at the places of the list.
+        ("at_places", [n, places, a, b]) => match integer(n) {
+            Some(n) if (0..=MAX_LIST).contains(&n) => {
+                let hit = |i: i64| places.as_array().is_some_and(|p| p.iter().any(|x| equal(x, &Value::from(i))));
+                Value::Array((0..n).map(|i| if hit(i) { b.clone() } else { a.clone() }).collect())
+            }
+            _ => Value::Null,
+        },
         ("range", [from, to, by]) => match (integer(from), integer(to), integer(by)) {
             (Some(from), Some(to), Some(by)) if (0..=MAX_LIST).contains(&to) && from >= 0 => {
                 match usize::try_from(by) {
@@ -371,6 +398,8 @@ mod tests {
             ("9223372036854775807 + 1", json!(null)),
             ("(n or 3) - (0 or 2)", json!(4)),
             ("hd != null", json!(false)),
+            ("words('ab', 'b', 'x') == ['a', 'x'] and words(types, 'a', 'c') == ['c', 'b', 'c']", json!(true)),
+            ("from_cycle(4, 2, 1, 0, 1) == [0, 1, 0, 1] and at_places(3, [0], 'a', 'b') == ['b', 'a', 'a']", json!(true)),
         ] {
             assert_eq!(eval(text), want, "{text}");
         }

@@ -34,6 +34,16 @@ pub struct Loader {
     /// `auto`: list elements that are left out: prefix, first index, how many (null: all).
     #[serde(default)]
     pub skip: Option<(String, Expr, Expr)>,
+    /// `auto`: a prefix for names that begin with none of the others (`_add_transformer_prefix`).
+    #[serde(default)]
+    pub prefix: Option<(String, Vec<String>)>,
+    /// `auto`: two-dimensional weights with one of these in their names are stored the other way round
+    /// (`GPT2Model._transpose_conv1d`).
+    #[serde(default)]
+    pub turned: Vec<String>,
+    /// `auto`: a tensor of one dimension with this in its name is a matrix of one row.
+    #[serde(default)]
+    pub one_row: Option<String>,
     /// `keyed`: rows of `stacked_params_mapping`: parameter, name in the checkpoint, shard.
     #[serde(default)]
     pub stacked: Vec<(String, String, Value)>,
@@ -61,6 +71,8 @@ pub enum Dialect {
     Llama4Wrapper,
     /// `GptOssModel._load_weights_other`.
     GptOss,
+    /// `FalconModel`: every parameter by its name, fused ones as a whole.
+    Whole,
 }
 
 /// A `WeightsMapper`, pass by pass, in vLLM's order.

@@ -238,9 +238,11 @@ impl<'a> Builder<'a> {
         m.expert_names = names;
         let n = outputs.len();
         m.parts = parts;
+        // Experts without a gate have one projection where the others have two.
+        let halves: usize = if m.ungated() { 1 } else { 2 };
         let parts_of = |load: Load, name: &str, experts: u64| match (offered, load) {
             (Offered::Experts, _) => {
-                usize::try_from(experts).unwrap_or(0) * if name.starts_with("w13") { 2 } else { 1 }
+                usize::try_from(experts).unwrap_or(0) * if name.starts_with("w13") { halves } else { 1 }
             }
             (_, Load::Whole) => 1,
             _ => n,
@@ -276,7 +278,7 @@ impl<'a> Builder<'a> {
                     let e = m.experts;
                     slots.push(Slot::new(
                         "w13_weight",
-                        vec![e, total.saturating_mul(2), k],
+                        vec![e, total.saturating_mul(halves as u64), k],
                         Element::Model,
                         Load::Both,
                         parts_of(Load::Both, "w13", e),
@@ -289,6 +291,9 @@ impl<'a> Builder<'a> {
                         parts_of(Load::Both, "w2", e),
                     ));
                 }
+                Offered::Linear if node.unsqueezed => {
+                    slots.push(Slot::new("weight", vec![total, 1, k], Element::Model, Load::Both, n));
+                }
                 Offered::Linear => slots.push(Slot::new("weight", vec![total, k], Element::Model, Load::Both, n)),
                 _ => {
                     let padded = total.div_ceil(VOCAB_PADDING).saturating_mul(VOCAB_PADDING);
@@ -299,7 +304,7 @@ impl<'a> Builder<'a> {
         if bias && offered == Offered::Experts {
             let (e, k) = (m.experts, input.unwrap_or(0));
             let total: u64 = outputs.iter().fold(0, |a, b| a.saturating_add(*b));
-            for (name, rows) in [("w13_bias", total.saturating_mul(2)), ("w2_bias", k)] {
+            for (name, rows) in [("w13_bias", total.saturating_mul(halves as u64)), ("w2_bias", k)] {
                 slots.push(Slot::new(name, vec![e, rows], Element::Model, Load::Whole, parts_of(Load::Whole, name, e)));
             }
         } else if bias {
@@ -373,16 +378,22 @@ fn element(dtype: &str) -> Element {
     }
 }
 
-/// A quantization prefix: `=`, or a template with `{root}` and index variables.
+/// A quantization prefix: `=`, or a template with `{root}`, index variables and expressions of them.
 fn template(q: &str, path: &str, root: &str, scope: &Scope) -> String {
     if q == "=" {
         return path.to_owned();
     }
-    let mut s = q.replace("{root}", root);
-    for (k, v) in scope.vars {
-        if s.contains('{') {
-            s = s.replace(&format!("{{{k}}}"), &v.to_string());
+    let mut out = String::new();
+    let mut rest = q;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (key, tail) = after.split_once('}').unwrap_or((after, ""));
+        out.push_str(before);
+        if key == "root" {
+            out.push_str(root);
+        } else if let Ok(e) = Expr::parse(key) {
+            out.push_str(&e.eval(scope).to_string());
         }
+        rest = tail;
     }
-    s
+    out + rest
 }

@@ -20,7 +20,7 @@ pub fn load(s: &mut Stream, at: usize, name: &str, t: &Stored) {
         let fused = gate_up(&gate, &up);
         let slots: &[(&str, usize)] = if proj == gate {
             &[("w13_", 0)]
-        } else if proj == up {
+        } else if proj == up && !up.is_empty() {
             &[("w13_", 1)]
         } else if proj == down {
             &[("w2_", 2)]
@@ -127,12 +127,13 @@ pub(super) fn one(
             }
             place::expert(sl, &half, true)
         }
-        Some(shape) => place::expert(sl, shape, !w2),
+        Some(shape) => place::expert(sl, shape, !w2 && !m.ungated()),
     };
     if result.is_ok() {
         let e = usize::try_from(expert).unwrap_or(usize::MAX);
+        let ungated = s.tree.modules[at].ungated();
         let sl = &mut s.tree.modules[at].slots[slot];
-        if w2 { sl.mark(e) } else { sl.mark(e.saturating_mul(2) + part) }
+        if w2 || ungated { sl.mark(e) } else { sl.mark(e.saturating_mul(2) + part) }
     }
     s.finish(at, slot, result, t, false);
 }
@@ -161,7 +162,7 @@ pub(super) fn bank(s: &mut Stream, at: usize, name: &str, param: &str, turned: b
     };
     if result.is_ok() {
         let stored = t.shape.and_then(|x| x.first().copied()).unwrap_or(m.experts).min(m.experts);
-        let per = if param.starts_with("w13") { 2 } else { 1 };
+        let per = if param.starts_with("w13") && !m.ungated() { 2 } else { 1 };
         let n = usize::try_from(stored).unwrap_or(0) * per;
         let sl = &mut s.tree.modules[at].slots[slot];
         (0..n).for_each(|i| sl.mark(i));

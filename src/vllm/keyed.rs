@@ -20,6 +20,7 @@ pub fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
         Dialect::Llama4 => llama4::model(s, at, name, tables, t),
         Dialect::Llama4Wrapper => llama4::wrapper(s, at, name, tables, t),
         Dialect::GptOss => gpt_oss::load(s, at, name, tables, t),
+        Dialect::Whole => whole(s, at, name, t),
     }
 }
 
@@ -53,6 +54,18 @@ fn deepseek(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
         return s.dropped(at, ".bias", t);
     }
     plain(s, at, name, t);
+}
+
+/// `FalconModel.load_weights`: a fused weight comes in one piece.
+fn whole(s: &mut Stream, at: usize, name: &str, t: &Stored) {
+    match find(s, at, name) {
+        None if name.ends_with(".bias") => s.dropped(at, ".bias", t),
+        Some((module, _)) if s.tree.modules[module].kind.is_fused() => {
+            let leaf = name.rsplit_once('.').map_or(name, |(_, leaf)| leaf);
+            s.fused(module, leaf, None, t);
+        }
+        _ => plain(s, at, name, t),
+    }
 }
 
 /// `param = params_dict[name]`, as a whole.

@@ -120,6 +120,8 @@ impl<'a> Stream<'a> {
                         t,
                     );
                 }
+                let shape = t.shape.and_then(|shape| before.shape(name, shape));
+                let t = &Stored { shape: shape.as_deref().or(t.shape), ..*t };
                 let name = before.rename(name);
                 if permute.is_some_and(|heads| keyed::llama4::permuted(self, at, &name, heads, t).is_none()) {
                     return;

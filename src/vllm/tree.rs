@@ -152,6 +152,9 @@ impl Loader {
                     let from = from.size(scope)?;
                     Some((prefix.clone(), from, from.saturating_add(n.size(scope).unwrap_or(u64::MAX))))
                 }),
+                prefix: l.prefix.clone(),
+                turned: l.turned.clone(),
+                one_row: l.one_row.clone(),
             },
             permute: l.permute.as_ref().and_then(|(q, k)| Some((q.size(scope)?, k.size(scope)?))),
         }
@@ -165,6 +168,12 @@ pub struct Before {
     pub segments: Vec<(String, String)>,
     /// Elements that are left out: prefix, first index, first index after them.
     pub skip: Option<(String, u64, u64)>,
+    /// A prefix for names that begin with none of the others.
+    pub prefix: Option<(String, Vec<String>)>,
+    /// Parts of names whose weights are stored the other way round.
+    pub turned: Vec<String>,
+    /// Part of names whose tensors of one dimension are one row.
+    pub one_row: Option<String>,
 }
 
 impl Before {
@@ -176,10 +185,31 @@ impl Before {
         })
     }
 
+    /// The shape in which a tensor is handed on, where that is not the stored one.
+    pub fn shape(&self, name: &str, shape: &[u64]) -> Option<Vec<u64>> {
+        match shape {
+            [n] if self.one_row.as_ref().is_some_and(|p| name.contains(p.as_str())) => Some(vec![1, *n]),
+            [a, b] if name.ends_with(".weight") && self.turned.iter().any(|p| name.contains(p.as_str())) => {
+                Some(vec![*b, *a])
+            }
+            _ => None,
+        }
+    }
+
+    /// The name with its prefix, where one is missing.
+    fn prefixed<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        match &self.prefix {
+            Some((add, unless)) if !unless.iter().any(|p| name.starts_with(p.as_str())) => {
+                format!("{add}{name}").into()
+            }
+            _ => name.into(),
+        }
+    }
+
     /// `MistralForCausalLM.maybe_remap_mistral`: names of Mistral's own format as transformers has them; others stay.
     pub fn rename<'n>(&self, name: &'n str) -> Cow<'n, str> {
         if self.segments.is_empty() {
-            return name.into();
+            return self.prefixed(name);
         }
         let target = |item: &str| self.segments.iter().find(|(from, _)| from == item).map(|(_, to)| to.as_str());
         let mut out = Cow::Borrowed(name);
@@ -257,6 +287,11 @@ impl Module {
             return self.children.get(i).filter(|(n, _)| n == name).map(|(_, m)| *m);
         }
         self.children.iter().find(|(n, _)| n == name).map(|(_, m)| *m)
+    }
+
+    /// Experts of two projections: no gate, so the first is all of `w13`.
+    pub fn ungated(&self) -> bool {
+        self.kind == NodeKind::Experts && self.expert_names[2].is_empty()
     }
 
     /// Its parameters' names, for messages.

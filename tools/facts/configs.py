@@ -11,10 +11,14 @@ import dataclasses
 import hashlib
 import inspect
 import json
+import os
 import random
+import re
 import sys
 import types
 import typing
+
+from derive import REMAP
 
 def both_ways(when):
     """A window that reaches to both sides."""
@@ -60,6 +64,14 @@ DERIVE = {
                                                       "interleave_moe_layer_step)"]],
     "gpt_oss": HEADS + HEAD_DIM + EVERY_SECOND,
     "deepseek_v3": HEADS + [["moe_layer_freq", "1 if moe_layer_freq == null else moe_layer_freq"]],
+    "nemotron_h": HEADS + [
+        ["n_groups", "mamba_n_groups if mamba_n_groups != null else n_groups"], ["conv_kernel", "mamba_d_conv if mamba_d_conv != null else conv_kernel"],
+        ["expand", "mamba_expand if mamba_expand != null else expand"],
+        ["use_conv_bias", "mamba_conv_bias if mamba_conv_bias != null else use_conv_bias"],
+        ["layer_types", "layer_types if layer_types != null else words(hybrid_override_pattern, 'M', 'linear_attention', 'E', 'moe', "
+                        "'*', 'full_attention', '-', 'mlp') if hybrid_override_pattern != null else "
+                        "['linear_attention', 'moe', 'full_attention', 'mlp']"],
+        ["layer_types", REMAP.format("layer_types")], ["layers_block_type", "layer_types"], ["num_hidden_layers", "len(layer_types)"]],
     "gemma4_text": GEMMA4_TEXT,
     "gemma4_unified_text": GEMMA4_TEXT,
 }
@@ -109,13 +121,49 @@ def type_word(t):
         return "|".join(dict.fromkeys(type_word(a) for a in typing.get_args(t)))
     if origin in (list, tuple):
         args = [a for a in typing.get_args(t) if a is not Ellipsis]
-        return f"list[{type_word(args[0])}]" if args else "list"
+        inner = type_word(args[0]) if args else "any"
+        return "list" if "|" in inner or inner == "any" else f"list[{inner}]"
     if origin is dict:
         return "dict"
     return "any"
 
 
 def program(model_type, cls):
+    import derive
+    init = derive.own_init(cls)
+    out = {"model_type": model_type, "class": cls.__name__, "fields": signature(cls) if init else declared(cls)}
+    if cls.attribute_map:
+        out["aliases"] = dict(cls.attribute_map)
+    subs = cls.sub_configs or {}
+    if subs:
+        out["sub"] = {k: {"model_type": v.model_type, "default": SUB_DEFAULT.get((model_type, k)) or sub_default(cls, k)}
+                      for k, v in subs.items() if hasattr(v, "model_type")}
+    layers = "num_hidden_layers" in out["fields"]
+    out["derive"], out["checks"] = DERIVE.get(model_type, []), CHECKS.get(model_type, [])
+    if not init or "validate_layer_type" in dir(cls):
+        out["checks"] = out["checks"] + (layer_checks() if layers and not init else [])
+    given, notes = words(cls) | WORDS.get(model_type, {}), []
+    if given:
+        out["words"] = given
+    if model_type not in DERIVE and model_type not in ALL:
+        rows, unknown, bad = derive.find(out, cls)
+        out["derive"] = rows
+        if unknown:
+            out["unknown"] = unknown
+        if any("not a multiple of the number of attention heads" in str(e) for _, e in bad):
+            out["checks"] = [MULTIPLE, *out["checks"]]
+            bad = [(s, e) for s, e in bad if "not a multiple of the number of attention heads" not in str(e)]
+        notes = sorted({re.sub(r"\d+", "N", f"{type(e).__name__}: {str(e)[:140]}") for _, e in bad})
+    if notes:
+        out["also_refused"] = notes[:6]
+    post = cls.__dict__.get("__post_init__") or (init and init.__dict__["__init__"])
+    if post:
+        out["source"] = {post.__qualname__: hashlib.sha256(inspect.getsource(post).encode()).hexdigest()[:12]}
+    return out
+
+
+def declared(cls):
+    """Fields of a dataclass."""
     import torch  # annotations name it
     scope = {"torch": torch, "Any": typing.Any, "Literal": typing.Literal, **vars(typing)}
     hints = {}
@@ -131,20 +179,58 @@ def program(model_type, cls):
         default = f.default if f.default is not dataclasses.MISSING else None
         if f.default_factory is not dataclasses.MISSING:
             default = f.default_factory()
-        fields[f.name] = {"default": list(default) if isinstance(default, tuple) else default, "type": type_word(hints.get(f.name, object))}
-    out = {"model_type": model_type, "class": cls.__name__, "fields": fields}
-    if cls.attribute_map:
-        out["aliases"] = dict(cls.attribute_map)
-    if cls.sub_configs:
-        out["sub"] = {k: {"model_type": v.model_type, "default": SUB_DEFAULT.get((model_type, k), "null")} for k, v in cls.sub_configs.items()
-                      if hasattr(v, "model_type")}
-    out["derive"] = DERIVE.get(model_type, [])
-    layers = {f.name for f in dataclasses.fields(cls)} >= {"num_hidden_layers"}
-    out["checks"] = CHECKS.get(model_type, []) + (layer_checks() if layers else [])
-    post = cls.__dict__.get("__post_init__")
-    if post:
-        out["source"] = {f"{cls.__name__}.__post_init__": hashlib.sha256(inspect.getsource(post).encode()).hexdigest()[:12]}
-    return out
+        fields[f.name] = {"default": json_or_null(list(default) if isinstance(default, tuple) else default), "type": type_word(hints.get(f.name, object))}
+    return fields
+
+
+def signature(cls):
+    """Parameters of a constructor, and what a bare object has besides. Nothing checks their types."""
+    import derive
+    from transformers import PreTrainedConfig
+    fields = {}
+    for c in cls.__mro__:
+        if c is PreTrainedConfig:
+            break
+        if "__init__" not in c.__dict__ or not derive._has_source(c.__dict__["__init__"]):
+            continue
+        for p in list(inspect.signature(c.__dict__["__init__"]).parameters.values())[1:]:
+            if p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL) or p.name in DULL or p.name in (cls.sub_configs or {}) or p.name in fields:
+                continue
+            default = None if p.default is p.empty else p.default
+            fields[p.name] = {"default": json_or_null(list(default) if isinstance(default, tuple) else default), "type": "any"}
+    if "tie_word_embeddings" not in fields:
+        fields["tie_word_embeddings"] = {"default": getattr(cls(), "tie_word_embeddings", None), "type": "any"}
+    return fields
+
+
+def json_or_null(v):
+    try:
+        return json.loads(json.dumps(v, allow_nan=False))
+    except (TypeError, ValueError):
+        return None
+
+
+def sub_default(cls, field):
+    try:
+        return "null" if getattr(cls(), field, None) is None else "class"
+    except Exception:       # noqa: BLE001  a class that makes nothing of nothing
+        return "null"
+
+
+# Where a bare config does not have all of them.
+WORDS = {"lfm2": {"layer_types": ["conv", "full_attention"]}, "lfm2_moe": {"layer_types": ["conv", "full_attention"]}}
+
+
+def words(cls):
+    """Fields that hold one word a layer, and the words that a bare config has there."""
+    import derive
+    try:
+        have = derive.attributes(cls())
+    except Exception:       # noqa: BLE001
+        return {}
+    n = next((have[c] for c in derive.COUNT if isinstance(have.get(c), int)), None)
+    return {k: sorted(set(v)) for k, v in have.items()
+            if isinstance(v, list) and (len(v) == n or k.startswith("layer")) and v and all(isinstance(x, str) for x in v) and k not in derive.properties(cls)}
 
 
 def dump(d):
@@ -159,7 +245,6 @@ def dump(d):
 
 
 def main():
-    from transformers import CONFIG_MAPPING
     ap = argparse.ArgumentParser()
     ap.add_argument("--check", type=int, metavar="N", help="compare with N random configs of each class, write nothing")
     ap.add_argument("out")
@@ -169,17 +254,52 @@ def main():
     if a.check:
         sys.exit(any([check(t, a.check) for t in wanted]))
     for t in wanted:
-        open(f"{a.out}/{t}.json", "w").write(dump(program(t, CONFIG_MAPPING[t])))
-        print(t, file=sys.stderr)
+        try:
+            write(t, a.out)
+        except Exception as e:      # noqa: BLE001  one class less
+            print(f"{t}: {type(e).__name__}: {str(e)[:200]}")
+            continue
+        check(t, 60)
+
+
+def write(t, out):
+    """The program of a model type, and of its sub-configs."""
+    import plan
+    import vary
+    cls = class_of(t)
+    vary.BASE[t] = base_of(t)
+    for s in (cls.sub_configs or {}).values():
+        st = getattr(s, "model_type", None)
+        if st and st != t and not os.path.exists(f"{out}/{st}.json"):
+            write(st, out)
+    p = program(t, cls)
+    with open(f"{out}/{t}.json", "w") as f:
+        f.write(dump(p))
+
+
+def class_of(t):
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../oracle"))
+    from _configs import config_class
+    return config_class(t)
+
+
+def base_of(t):
+    """Fields that the class has no default for."""
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../oracle"))
+    from _configs import FIXES
+    return {k: v for k, v in FIXES.get(t, {}).items() if not k.startswith("-") and "." not in k}
 
 
 def check(model_type, n, seed=0):
     """How many of n random configs the program and the class resolve differently; the first few are printed."""
-    from transformers import CONFIG_MAPPING, logging
+    from transformers import logging
+    import derive
     import plan
     import vary
     logging.set_verbosity_error()
-    rng, bad, cls = random.Random(seed), 0, CONFIG_MAPPING[model_type]
+    rng, bad, cls = random.Random(seed), 0, class_of(model_type)
+    vary.BASE[model_type] = base_of(model_type)
+    skip = set((plan.load("configs", model_type) or {}).get("unknown", ()))
     for _ in range(n):
         raw = vary.config(model_type, rng)
         try:
@@ -189,25 +309,27 @@ def check(model_type, n, seed=0):
         try:
             theirs = cls(**{k: v for k, v in json.loads(json.dumps(raw)).items() if k != "model_type"})
             theirs.allow_global_per_layer_attribute_access = True
-            wrong = isinstance(ours, str) or [k for k in differing(ours, theirs)]
+            wrong = isinstance(ours, str) or [k for k in differing(ours, theirs) if k.split(':')[0] not in skip]
         except Exception as e:  # noqa: BLE001  any refusal of transformers
             theirs, wrong = e, not isinstance(ours, str)
         if wrong:
             bad += 1
             if bad <= 3:
                 print(f"{model_type}: {wrong} {theirs if isinstance(theirs, Exception) else ''} {ours if isinstance(ours, str) else ''}")
-    print(f"{model_type}: {n - bad} of {n} as transformers has them", file=sys.stderr)
+    print(f"{model_type}: {n - bad} of {n} as the class has them" + (f"; unknown: {sorted(skip)}" if skip else ""))
     return bad
 
 
 def differing(ours, theirs, at=""):
+    import derive
+    import vary
     """Fields of a resolved config that the real object has otherwise."""
     # Not resolved, since nothing that is loaded depends on them: rotary embeddings, Llama 4's kinds of attention.
     program_fields = {k for k in ours if not k.startswith("_") and "rope" not in k and k != "per_layer_config"}
     if ours.get("model_type") == "llama4_text" or "interleave_moe_layer_step" in ours:
         program_fields -= {"layer_types"}
     for k in sorted(program_fields):
-        if not hasattr(theirs, k):
+        if not hasattr(theirs, k) or k in derive.DULL or vary.STILL.search(k):
             continue    # a default of vLLM's own
         v = getattr(theirs, k)
         if isinstance(ours[k], dict) and hasattr(v, "to_dict"):

@@ -137,6 +137,12 @@ def call(f, a):
             return all(x in a[1] for x in a[0])
         if f == "step":
             return [a[2] if i < a[1] else a[3] for i in range(a[0])]
+        if f == "words":
+            return [dict(zip(a[1::2], a[2::2])).get(x, x) for x in a[0]]
+        if f == "from_cycle":
+            return [a[4] if i % a[1] == a[2] else a[3] for i in range(a[0])]
+        if f == "at_places":
+            return [a[3] if i in (a[1] or []) else a[2] for i in range(a[0])]
         if f == "range":
             return list(range(*a)) if a[2] > 0 else None
         if f == "with_last":

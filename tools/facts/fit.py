@@ -2,12 +2,21 @@
 
 An observation is an environment (features: text -> value) and a target.
 """
+import functools
 import itertools
 import re
 
 import numpy as np
 
 from vary import STILL
+
+
+# Widths that linear attention and state space models put together.
+PRODUCTS = [("linear_num_key_heads", "linear_key_head_dim"), ("linear_num_value_heads", "linear_value_head_dim"), ("mamba_n_heads", "mamba_d_head"),
+            ("mamba_num_heads", "mamba_head_dim"), ("num_heads", "head_dim"), ("n_mamba_heads", "mamba_headdim"), ("mamba_expand", "hidden_size"),
+            ("expand", "hidden_size"), ("mamba_n_groups", "mamba_d_state"), ("n_groups", "ssm_state_size"), ("n_groups", "state_size"),
+            ("mamba_ngroups", "mamba_d_state"), ("num_attention_heads", "head_dim"), ("num_key_value_heads", "head_dim"),
+            ("num_attention_heads", "v_head_dim"), ("num_attention_heads", "qk_nope_head_dim"), ("moe_intermediate_size", "n_shared_experts")]
 
 
 class Env:
@@ -56,6 +65,26 @@ class Env:
                 if isinstance(v, dict):
                     continue
                 out[name] = v
+            # The size of one head, as most models work it out.
+            for h in ("hidden_size", "d_model", "n_embd"):
+                for n in ("num_attention_heads", "n_head"):
+                    if pre + h in out and pre + n in out and number(out[pre + h]) and number(out[pre + n]) and out[pre + n] > 0:
+                        e = f"{pre}{h} // {pre}{n}"
+                        out[f"({e})"] = out[pre + h] // out[pre + n]
+                        d = pre + "head_dim"
+                        if d in out and (out[d] is None or number(out[d])):
+                            out[f"({d} if {d} else {e})"] = out[d] or out[f"({e})"]
+            for a, b in PRODUCTS:
+                if number(out.get(pre + a)) and number(out.get(pre + b)):
+                    out[f"({pre}{a} * {pre}{b})"] = out[pre + a] * out[pre + b]
+            if pre + "block_auto_adjust_ff_dim" in out:     # LFM2
+                for f in ("block_ff_dim", "intermediate_size"):
+                    e = (f"(round_up(int({pre}block_ffn_dim_multiplier * int(2 * {pre}{f} / 3)) if {pre}block_ffn_dim_multiplier != null "
+                         f"else int(2 * {pre}{f} / 3), {pre}block_multiple_of) if {pre}block_auto_adjust_ff_dim else {pre}{f})")
+                    from expr import ev
+                    v = ev(e, dict(config=c if pre else s.config, root=s.config, vars={}))
+                    if number(v):
+                        out[e] = v
             for f in c:
                 if f.endswith("_config") and f != "per_layer_config" and c[f] is None:
                     out[pre + f] = None
@@ -78,6 +107,7 @@ def thin(obs, most=160):
     return out[:most * 4]
 
 
+@functools.lru_cache(10_000)
 def cost_of(name):
     return 0.02 * len(name) + (0.3 if "." in name else 0) + (0.3 if "get(" in name else 0) + (.2 if re.fullmatch(r"layer|sub\d*", name) else 0)
 
@@ -193,6 +223,34 @@ def simple(obs):
             for j in pos:                               # f + k * g
                 if (r > 0).all() and (r % F[j] == 0).all() and len(set((r // F[j]).tolist())) == 1 and 1 < r[0] // F[j][0] <= 8:
                     best.append((4.3 + cost_of(names[i]) + cost_of(names[j]), f"{names[i]} {s} {names[j]} * {int(r[0] // F[j][0])}"))
+    return min(best) if best else combination(names, F, t)
+
+
+def combination(names, F, t):
+    """A sum of two or three features, each once or twice."""
+    pos = [i for i in range(len(names)) if (F[i] > 0).all() and (F[i] < t).all()]
+    terms = [(k, i, F[i] * k) for i in pos for k in (1, 2)]
+    if len(terms) < 2:
+        return None
+    A = np.array([x for _, _, x in terms])
+    cost = np.array([cost_of(names[i]) + .2 * (k > 1) for k, i, _ in terms])
+    first = {}
+    for x in np.argsort(cost):
+        first.setdefault(A[x].tobytes(), int(x))
+    one, best = [f"{names[i]} * {k}" if k > 1 else names[i] for k, i, _ in terms], []
+    for x in range(len(terms)):
+        r = t - A[x]
+        if r.tobytes() in first:
+            y = first[r.tobytes()]
+            best.append((4 + cost[x] + cost[y], f"{one[x]} + {one[y]}"))
+    if best:
+        return min(best)
+    for x in range(len(terms)):
+        R = (t - A[x])[None, :] - A[x:]
+        for d in np.nonzero((R > 0).all(1))[0]:
+            z = first.get(R[d].tobytes())
+            if z is not None:
+                best.append((5 + cost[x] + cost[x + d] + cost[z], f"{one[x]} + {one[x + d]} + {one[z]}"))
     return min(best) if best else None
 
 
@@ -208,7 +266,7 @@ def candidates(obs):
         ok = np.array([number(x) for x in v])
         r = np.array([x if number(x) else -1 for x in v], dtype=np.int64)
         rows[n] = (r, ok)
-        for k, text in ((1, n), (2, f"{n} * 2"), (4, f"{n} * 4")):
+        for k, text in ((1, n), (2, f"{n} * 2"), (3, f"{n} * 3"), (4, f"{n} * 4")):
             m = ok & (r * k == t)
             if m.any():
                 out.append((1 + cost_of(n) + (k > 1), text, m))
@@ -272,7 +330,8 @@ def negate(p):
     return f"not ({p})" if " " in p else f"not {p}"
 
 
-COUNTS = re.compile(r"(^|\.)num_\w*layers$|first_k_dense|layers$")
+COUNTS = re.compile(r"(^|\.)num_\w*layers$|first_k_dense|layers$|_(start|end)_index$")
+WIDTH = re.compile(r"(size|dim)$")
 
 
 def atoms(fs, mods=False):
@@ -292,6 +351,9 @@ def atoms(fs, mods=False):
                 out[mask] = (c, tx)
     keys = {k for f in fs for k in f}
     index = [k for k in keys if re.fullmatch(r"layer|sub\d*", k)]
+    for n in index:
+        if all(number(f.get(n)) for f in fs):
+            add(1.2, f"{n} > 0", [f[n] > 0 for f in fs])
     for k in sorted(keys):
         v = [f.get(k) for f in fs]
         if k.startswith("list:"):
@@ -302,6 +364,8 @@ def atoms(fs, mods=False):
                     add(2, f"{n} in {name}", [f.get(n) in (x or []) for f, x in zip(fs, v)])
                     if name.startswith("no_"):      # a flag for every layer
                         add(1.8, f"{name}[{n}]", [bool(x) and number(f.get(n)) and f[n] < len(x) and bool(x[f[n]]) for f, x in zip(fs, v)])
+            continue
+        if k[0] == "(":
             continue
         pre = .2 if "." in k else 0
         if any(x is None for x in v) and any(x is not None for x in v):
@@ -316,6 +380,8 @@ def atoms(fs, mods=False):
                 add(1.2 + pre, f"{k} > 0", [number(x) and x > 0 for x in v])
                 if any(x is None for x in v):
                     add(1.1 + pre, k, [bool(x) for x in v])
+            if any(number(x) and x <= 1 for x in v):
+                add(1.5 + pre, f"{k} > 1", [number(x) and x > 1 for x in v])
             if mods:
                 add(1.6 + pre, f"{k} % 64 == 0", [number(x) and x % 64 == 0 for x in v])
             for n in index:
@@ -331,6 +397,22 @@ def atoms(fs, mods=False):
                     if not COUNTS.search(k) and all(x is None or not number(x) or 0 < x <= 8 for x in v):
                         add(2.5 + pre, f"{n} % {k} == 0", [number(x) and x > 0 and j % x == 0 for j, x in zip(i, v)])
                         add(2.6 + pre, f"({n} + 1) % {k} == 0", [number(x) and x > 0 and (j + 1) % x == 0 for j, x in zip(i, v)])
+    for a in sorted(k for k in keys if WIDTH.search(k) and k[0] != "("):     # projections where two widths differ
+        for b in sorted(k for k in keys if WIDTH.search(k) and k[0] != "(" and k > a):
+            x = [number(f.get(a)) and f.get(a) == f.get(b) for f in fs]
+            if any(x) and not all(x):
+                add(2.2, f"{a} == {b}", x)
+    for p in sorted(k for k in keys if k.endswith("_period")):
+        o = p[:-6] + "offset"
+        for n in index if o in keys else ():
+            if all(number(f.get(n)) and number(f.get(p)) and f[p] > 0 for f in fs):
+                add(2, f"{n} % {p} == {o}", [f[n] % f[p] == f.get(o) for f in fs])
+    for q in sorted(k for k in keys if k.endswith("qkv_bias")):     # as the Llama family reads it
+        pre = q[:-8]
+        rest = [pre + x for x in ("attention_bias", "bias") if pre + x in keys]
+        if rest:
+            add(1.5, f"({q} if {q} != null else {' or '.join(rest)})",
+                [bool(f[q]) if f.get(q) is not None else any(bool(f.get(r)) for r in rest) for f in fs])
     return out, full
 
 

@@ -27,6 +27,21 @@ MISTRAL = {"kind": "auto", "segments": [
 SIGLIP = {"kind": "auto", "skip": ["encoder.layers.", "num_hidden_layers", "null"]}
 GLM4_MOE = {"kind": "auto", "skip": ["layers.", "num_hidden_layers", "num_nextn_predict_layers"]}
 GPT_OSS = {"kind": "keyed", "dialect": "gpt_oss", "stacked": QKV}
+# AutoWeightsLoader behind a generator that does nothing here: the shared expert among the others only with AITER (ROCm).
+AS_MEASURED = {"kind": "auto"}
+# Names get this prefix, unless they begin with one of those.
+TRANSFORMER = {"kind": "auto", "prefix": ["transformer.", ["transformer."]]}
+GPT2 = {"kind": "auto", "prefix": ["transformer.", ["transformer.", "lm_head.", "score."]]}
+# `any(name.startswith("model."))` of all names; names of one checkpoint are of one kind.
+BERT = {"kind": "auto", "prefix": ["model.", ["model.", "lm_head."]], "mapper": {"prefix": [["lm_head.", None]]}}
+ROBERTA = {"kind": "auto", "prefix": ["model.", ["roberta.", "lm_head."]], "mapper": {"prefix": [["lm_head.", None], ["roberta.", "model."]]}}
+# Two-dimensional weights of these are stored the other way round.
+CONV1D = {"kind": "auto", "turned": ["c_attn", "c_proj", "c_fc"]}
+KEYED_GLM4_LITE = {**KEYED_MLA, "stacked": [r for r in KEYED_MLA["stacked"] if r[0] != "wk_weights_proj"]}
+# A tensor of one dimension is a matrix of one row.
+QWEN2_MOE = {"kind": "auto", "one_row": "mlp.shared_expert_gate"}
+# By key, a fused weight as a whole.
+FALCON = {"kind": "keyed", "dialect": "whole"}
 LOADERS = {
     "deepseek_v2.DeepseekV2Model.load_weights": ("83579b19b333", KEYED_MLA),
     "llama4.Llama4Model.load_weights": ("d4fa57e9bdc9", LLAMA4),
@@ -35,6 +50,20 @@ LOADERS = {
     "mistral.MistralForCausalLM.load_weights": ("b371987c884f", MISTRAL),
     "siglip.SiglipVisionTransformer.load_weights": ("b2b79753be40", SIGLIP),
     "glm4_moe.Glm4MoeModel.load_weights": ("a82953f916e3", GLM4_MOE),
+    "qwen3_next.Qwen3NextModel.load_weights": ("b9459aaeb71e", AS_MEASURED),
+    "qwen3_5.Qwen3_5Model.load_weights": ("aa52f4f36b7a", AS_MEASURED),
+    "qwen2_moe.Qwen2MoeForCausalLM.load_weights": ("1a88cd183118", QWEN2_MOE),
+    "glm4_moe_lite.Glm4MoeLiteModel.load_weights": ("9d872a54e359", KEYED_GLM4_LITE),
+    "model.DeepseekV32Model.load_weights": ("59265a080f57", KEYED_MLA),
+    "bloom.BloomForCausalLM.load_weights": ("0ea4806e3dae", TRANSFORMER),
+    "bloom.BloomModel.load_weights": ("67a60617be84", AS_MEASURED),
+    "gpt2.GPT2LMHeadModel.load_weights": ("0ea4806e3dae", GPT2),
+    "gpt2.GPT2Model.load_weights": ("d7f61edadda5", CONV1D),
+    # A bias of the head gets its place when it comes; AutoWeightsLoader ignores what has none.
+    "causal.CausalMixin.load_weights": ("3e6c209e46e8", AS_MEASURED),
+    "bert.BertEmbeddingModel.load_weights": ("c49dfda86dd7", BERT),
+    "roberta.RobertaEmbeddingModel.load_weights": ("ca03354f1168", ROBERTA),
+    "falcon.FalconModel.load_weights": ("6e67696a9dce", FALCON),
     "gpt_oss.GptOssModel.load_weights": ("1959a135ae8e", GPT_OSS),
 }
 

@@ -2,7 +2,6 @@
 import copy
 import inspect
 import hashlib
-import json
 import os
 import re
 import sys
@@ -69,6 +68,7 @@ def all_models():
 def build(arch, config, lm_only=False, quant="spy", dtype="bfloat16"):
     import torch
     import skeleton as S
+    from _configs import write_dir
     from _oracle import engine_config, parallel_groups
     from vllm.config import set_current_vllm_config
     from vllm.model_executor.model_loader.utils import initialize_model
@@ -79,8 +79,7 @@ def build(arch, config, lm_only=False, quant="spy", dtype="bfloat16"):
     config["quantization_config"] = {"quant_method": "spy"}
     extra = dict(language_model_only=True) if lm_only else {}
     with tempfile.TemporaryDirectory() as d:
-        with open(d + "/config.json", "w") as f:
-            json.dump(config, f, default=str)
+        extra |= write_dir(d, arch, config)
         SPY["name"] = "spy"
         vc = engine_config(d, dtype=dtype, load_format="dummy", max_model_len=16, **extra)
         parallel_groups()
@@ -171,8 +170,21 @@ def own_loader(m):
         qc = next((x.quant_config for x in (m, *m.children()) if hasattr(x, "quant_config")), None)
         auto = dict(kind="auto", mapper=mapper(mp), ignore_prefixes=list(a.ignore_unexpected_prefixes),
                     ignore_suffixes=list(a.ignore_unexpected_suffixes), quant_aware=qc is not None)
+        left_out(auto)
         return auto, None if given is weights else fn
     return dict(kind=mod), fn
+
+
+def left_out(loader):
+    """Rows that drop whole layers, as what they mean: `skip_rows`, the prefix and the indices."""
+    rows = loader["mapper"].get("prefix", [])
+    hits = [(r, m) for r in rows if r[1] is None and (m := re.fullmatch(r"(.*layers\.)(\d+)\.", r[0]))]
+    index = [int(m.group(2)) for _, m in hits]
+    if hits and len({m.group(1) for _, m in hits}) == 1 and index == list(range(index[0], index[0] + len(index))):
+        loader["skip_rows"] = [hits[0][1].group(1), index]
+        loader["mapper"]["prefix"] = [r for r in rows if r not in [h for h, _ in hits]]
+        if not loader["mapper"]["prefix"]:
+            del loader["mapper"]["prefix"]
 
 
 def by_hand(fn, seen):
@@ -247,7 +259,9 @@ def describe(model, vc):
                 e["out"] = m.output_size
             w = ps.pop("weight", None)
             ps.pop("bias", None)
-            if w is None or sizes(w) != [sum(outs), m.input_size]:
+            if w is not None and sizes(w) == [sum(outs), 1, m.input_size]:
+                e["unsqueezed"] = True      # a convolution along time
+            elif w is None or sizes(w) != [sum(outs), m.input_size]:
                 notes.append(f"{path}: weight {w is not None and sizes(w)} is not [{sum(outs)}, {m.input_size}]")
         elif k in ("embedding", "lm_head"):
             e["out"], e["in"], e["bias"] = m.org_vocab_size, m.embedding_dim, "bias" in ps

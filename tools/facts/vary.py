@@ -1,4 +1,5 @@
 """Random admissible configs of a model type, from its config program and a small table of what fields may hold."""
+import copy
 import random
 import re
 
@@ -34,7 +35,7 @@ def times(name, step):
 
 FIELDS = [
     (r"^(num_hidden_layers|num_layers|n_layer|n_layers|depth|encoder_layers|decoder_layers)$", layers),
-    (r"^(num_attention_heads|num_heads|n_head|encoder_attention_heads|decoder_attention_heads)$", pick(2, 3, 4, 6, 8, 12)),
+    (r"^(num_attention_heads|num_heads|n_head|n_heads|encoder_attention_heads|decoder_attention_heads|index_n_heads)$", pick(2, 3, 4, 6, 8, 12)),
     (r"^(num_key_value_heads|num_global_key_value_heads)$", divisor("num_attention_heads")),
     (r"^(hidden_size|d_model|n_embd)$", lambda r, d: (d.get("num_attention_heads") or 8) * r.choice((16, 64)) * r.randint(2, 24)),
     (r"^qk_rope_head_dim$", size(16, 128, 16)),
@@ -51,9 +52,22 @@ FIELDS = [
     (r"^scoring_func$", pick("softmax", "sigmoid")),
     (r"^mlp_only_layers$", lambda r, d: [i for i in range(d.get("num_hidden_layers", 4)) if r.random() < .3] if r.random() < .6 else []),
     (r"^layer_types$", lambda r, d: [r.choice(["sliding_attention", "full_attention"]) for _ in range(d["num_hidden_layers"])]),
+    (r"(^|_)(d_conv|conv_kernel|conv_kernel_dim|conv_l_cache|short_conv_kernel_size)$", size(2, 6, 1)),
+    (r"n_groups$|^mamba_ngroups$", pick(1, 2)),
+    (r"(^|_)expand$", pick(1, 2)),
+    (r"d_state$|^state_size$|ssm_state_size$", size(16, 129, 16)),
+    (r"^linear_num_key_heads$", pick(2, 4)),
+    (r"^linear_num_value_heads$", pick(4, 8)),
+    (r"^linear_(key|value)_head_dim$", pick(16, 32, 64)),
+    (r"^time_step_rank$|^mamba_dt_rank$", pick(8, 12, 24)),
+    (r"^(attn|expert)_layer_(period|offset)$|_(interval|period|freq|frequency)$", pick(1, 2, 3)),
+    (r"^layer_group_size$", pick(2, 3)),
+    (r"^moe_layer_(start|end)_index$", upto("num_hidden_layers")),
+    (r"^num_labels$", size(1, 9, 1)),
     (r"^use_bidirectional_attention$", pick(None, "all", "vision")),
     (r"^(patch_size|model_patch_size|conv_kernel_size|pooling_kernel_size)$", size(2, 19, 1)),
     (r"^subsampling_conv_channels$", lambda r, d: [r.randrange(8, 200, 8), r.randrange(8, 64, 8)]),
+    (r"^(max_position_embeddings|n_positions)$", size(64, 900, 1)),
     (r"^vocab_size", size(1000, 90000, 1)),
     (r"lora_rank$|_rank$", size(16, 512, 16)),
     (r"^hidden_size_per_layer_input$", lambda r, d: r.choice([0, r.randrange(16, 200, 8)])),
@@ -61,22 +75,30 @@ FIELDS = [
     (r"^expert_intermediate_size$", size(64, 3000, 8)),
 ]
 # Fields that decide no structure: left alone.
-STILL = re.compile(r"token_id|token_index|max_position|eps$|dropout|initializer|use_cache|hidden_act|activation|^rope_|theta|softcap|logit_cap|sliding_window|"
+STILL = re.compile(r"token_id|token_index|eps$|dropout|initializer|use_cache|hidden_act|activation|^rope_|theta|softcap|logit_cap|sliding_window|"
                    r"pretraining_tp|scaling|attention_context|invalid_logits|residual_weight|gradient_clip|coef|beta|routed_scaling|"
-                   r"norm_topk|router_aux|output_router|num_labels|ep_size|max_window|partial_rotary|use_sliding|_config$")
+                   r"norm_topk|router_aux|output_router|ep_size|time_step_(min|max|floor|limit)|chunk_size|_coefficient|z_loss|aux_loss|time_step_limit|apply_router_weight_on_input|max_window|partial_rotary|use_sliding|_config$")
+# Fields beyond the declared ones that are true or false.
+FLAG = re.compile(r"bias$|^(use|is|has|add|enable|apply)_|norm$|_lora$")
+# Fields that a config class has no default for, by model type: always given.
+BASE = {}
 # Whether a nullable field or an extra key is there at all.
-NULL, EXTRA_KEY, CHANGE = .35, .4, .75
+NULL, EXTRA_KEY, CHANGE = .3, .5, .75
 
 
 def config(model_type, rng, extra=(), top=True, table=None):
     """A raw config; `extra` are (model type, field) that the model reads beyond the declared ones."""
     p = load("configs", model_type)
-    d = {"model_type": model_type}
-    fields = dict(p["fields"])
+    d = {"model_type": model_type, **copy.deepcopy(BASE.get(model_type, {}))}
+    fields = {f: guess(v) for f, v in p["fields"].items()}
     names = set(re.findall(r"[a-z_]\w*", " ".join(e for _, e in p.get("derive", [])))) - set(fields)
-    for n in sorted(names | {f for t, f in extra if t == model_type}):
+    for n in sorted(names | {f for t, f in extra if t == model_type} | set(BASE.get(model_type, ()))):
+        if n in fields:
+            continue
         if rule(n) and n != "layer_types" and n not in p.get("sub", {}) and n not in p.get("aliases", {}):
             fields[n] = dict(type="int|null", extra=True)
+        elif (FLAG.search(n) or isinstance(d.get(n), bool)) and not STILL.search(n) and n not in fields:
+            fields[n] = dict(type="bool", extra=True)
     # Counts first: the others refer to them.
     order = sorted(fields, key=lambda f: (next((i for i, (r, _) in enumerate(FIELDS[:3]) if re.search(r, f)), 9), f))
     for f in order:
@@ -87,6 +109,15 @@ def config(model_type, rng, extra=(), top=True, table=None):
             d[f] = rng.choice(table[f])
             continue
         must = bool(re.search(FIELDS[0][0], f))
+        if f in p.get("words", {}):
+            n = next((d[c] for c in ("num_hidden_layers", "num_layers", "n_layer", "n_layers") if c in d), None)
+            if n is None and not any(c in fields for c in ("num_hidden_layers", "num_layers", "n_layer", "n_layers")):
+                n = rng.randint(2, 6)           # the list says how many there are
+            if n is not None and rng.random() < .6:
+                d[f] = [rng.choice(p["words"][f]) for _ in range(n)]
+                if "linear_attention" in d[f] and rng.random() < .2:    # as older files have it
+                    d[f] = [{"linear_attention": "mamba", "full_attention": "attention"}.get(x, x) for x in d[f]]
+            continue
         if not must and rng.random() > (EXTRA_KEY if fields[f].get("extra") else CHANGE):
             continue
         if "null" in t.split("|") and f not in ("layer_types",) and rng.random() < NULL:
@@ -96,11 +127,12 @@ def config(model_type, rng, extra=(), top=True, table=None):
         value = r(rng, {**{k: v.get("default") for k, v in fields.items()}, **d}) if r else None
         if r and fits(value, t):
             d[f] = value
-        elif t in ("int", "int|null") and number(fields[f].get("default")):
+        elif t in ("int", "int|null") and number(fields[f].get("default")) and fields[f]["default"] >= 0:
             n = fields[f]["default"]
             d[f] = rng.randrange(16, 4 * n, 8) if n > 16 else rng.randint(0, n + 2)
         elif "bool" in t.split("|"):
             d[f] = rng.random() < .5
+    settle(d, {**{f: v.get("default") for f, v in fields.items()}, **d}, rng)
     for f, sub in p.get("sub", {}).items():
         t = sub["model_type"]
         if top and f not in ("text_config", "vision_config") and rng.random() < NULL:
@@ -108,6 +140,54 @@ def config(model_type, rng, extra=(), top=True, table=None):
             continue
         d[f] = config(t, rng, extra, False, table)
     return d
+
+
+# Number of heads, their size, and the field that says how many times as wide as the model they are together.
+SSM = [("mamba_n_heads", "mamba_d_head", "mamba_expand"), ("mamba_num_heads", "mamba_head_dim", "expand"), ("num_heads", "head_dim", "expand"),
+       ("n_mamba_heads", "mamba_headdim", "mamba_expand"), ("mamba_num_heads", "mamba_head_dim", "mamba_expand"), ("mamba_num_heads", "hidden_size_per_head", None)]
+
+
+def settle(d, full, rng):
+    """Fields that have to agree with each other."""
+    for heads, dim, expand in SSM:
+        if heads in full and dim in full and (expand is None or expand in full) and number(full.get("hidden_size")):
+            if expand is None:
+                continue
+            e = full[expand] if number(full[expand]) else 2
+            wide = e * full["hidden_size"]
+            d[heads] = rng.choice([n for n in (2, 4, 8, 16, 32) if wide % (n * 8) == 0] or [2])
+            d[dim], d[expand] = wide // d[heads], e
+            if full[dim] == "auto" and rng.random() < .5:
+                d[dim] = "auto"
+            if "mamba_d_ssm" in full:
+                d["mamba_d_ssm"] = wide
+            for g in ("mamba_n_groups", "n_groups", "mamba_ngroups"):
+                if g in full:
+                    d[g] = rng.choice((1, 2))
+            break
+    for a, b in (("attn_layer_offset", "attn_layer_period"), ("expert_layer_offset", "expert_layer_period")):
+        if a in full and b in full:
+            d[b] = rng.choice((1, 2, 3))
+            d[a] = rng.randrange(d[b])
+    if number(full.get("pad_token_id")) and full["pad_token_id"] >= 1000:
+        d["pad_token_id"] = 0           # torch wants it within the vocabulary
+    if "word_embed_proj_dim" in full and number(full.get("hidden_size")):
+        d["word_embed_proj_dim"] = full["hidden_size"] // rng.choice((1, 2))
+    if "moe_layer_end_index" in full and rng.random() < .5:
+        d["moe_layer_end_index"] = -1
+    h, kv = full.get("num_attention_heads"), full.get("num_key_value_heads")
+    if number(h) and number(kv) and kv and h % kv:
+        d["num_key_value_heads"] = h
+    if number(h) and number(full.get("hidden_size")) and full["hidden_size"] % h and "num_attention_heads" in d:
+        d["hidden_size"] = h * rng.choice((16, 64)) * rng.randint(2, 24)
+
+
+def guess(field):
+    """The type of a field that its class does not declare, from its default."""
+    if field.get("type", "any") != "any":
+        return field
+    d = field.get("default")
+    return {**field, "type": {bool: "bool", int: "int", str: "str", list: "list"}.get(type(d), "any")}
 
 
 def fits(value, t):

@@ -88,7 +88,7 @@ def fake_cuda(cap):
         @classmethod
         def get_vit_attn_backend(cls, head_size, dtype, backend=None):
             from vllm.v1.attention.backends.registry import AttentionBackendEnum
-            return AttentionBackendEnum.TORCH_SDPA
+            return backend or AttentionBackendEnum.TORCH_SDPA
 
     platforms._current_platform = FakeCuda()
     platforms.vllm_version_matches_substr = lambda text: False     # "not the CPU wheel": keeps Triton on
@@ -184,8 +184,11 @@ def parallel_groups():
     import torch
     from vllm.config import VllmConfig, set_current_vllm_config
     from vllm.distributed import parallel_state as ps
+    from vllm.v1.worker import workspace
     if torch.distributed.is_initialized():
         return
+    # The model runner makes it before the model; a few attention layers ask it for scratch when they are built.
+    workspace.init_workspace_manager(torch.device("meta"))
     with set_current_vllm_config(VllmConfig()):      # no model_config: vLLM makes every group
         ps.init_distributed_environment(world_size=1, rank=0, local_rank=0, backend="gloo",
                                         distributed_init_method="file://" + tempfile.mktemp())

@@ -55,7 +55,9 @@ def tensors(arch, config):
         for op in getattr(w, "operations", []):
             if getattr(op, "check_dims", False):       # Qwen3-VL-MoE: transformers 5 saves its own layout, the Hub has
                 op.check_dims = False                  # (and vLLM reads) the transposed one
-    return revert_weight_conversion(model, sd), c
+    # A renaming that both a class and the model inside it have (Qwen2-Audio and those like it) is reverted twice.
+    out = revert_weight_conversion(model, sd)
+    return {re.sub(r"^language_model\.model\.model\.", "language_model.model.", n): t for n, t in out.items()}, c
 
 
 def config(arch, small, edits=()):
@@ -111,10 +113,11 @@ def main():
     a = ap.parse_args()
     boot(a.platform if a.check else "cpu")
     if a.check:                       # imports shared by the children
-        import judge                                                                    # noqa: F401
+        import judge
         import vllm.model_executor.models.qwen2_5_vl, vllm.model_executor.models.mixtral  # noqa: E401,F401
         import vllm.model_executor.models.registry as registry
         registry._LazyRegisteredModel.inspect_model_cls = lambda self: registry._ModelInfo.from_model_cls(self.load_model_cls())
+        judge.stand_ins()
     for arch in a.archs:
         sys.stdout.flush()
         if a.check:

@@ -1,0 +1,157 @@
+"""Class files of many architectures: rules/facts/vllm/<version>/classes, and why the others have none.
+
+    python tools/facts/batch.py [--jobs 2] [--limit 240] [--left tools/facts/left.json] [--only-new] ARCH...
+
+One process imports vLLM; every class is extracted in a forked child with a limit of processor time. A file is written only if all own samples
+and --check new configs give the same tree, module by module, and nothing is left unexpressed. Everything else goes to `left.json`: class → reason.
+"""
+import argparse
+import collections
+import json
+import os
+import random
+import re
+import signal
+import sys
+import time
+import traceback
+
+import real
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SIZE = re.compile(r"size|dim|heads|experts|rank|layers|channels|inner|embd|width|n_embed|d_ff|kv_")
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument("archs", nargs="+")
+    ap.add_argument("--jobs", type=int, default=2)
+    ap.add_argument("--limit", type=int, default=150, help="seconds of processor time for one class")
+    ap.add_argument("--samples", type=int, default=14)
+    ap.add_argument("--check", type=int, default=5)
+    ap.add_argument("--rounds", type=int, default=4)
+    ap.add_argument("--only-new", action="store_true", help="leave classes alone that have a file")
+    ap.add_argument("--out", default=f"{HERE}/../../rules/facts/vllm/0.32/classes")
+    ap.add_argument("--left", default=f"{HERE}/left.json")
+    a = ap.parse_args()
+    os.nice(10)
+    real.start()
+    import extract
+    groups = collections.OrderedDict()
+    for arch in a.archs:
+        groups.setdefault(extract.file_of(arch), []).append(arch)
+    left = json.load(open(a.left)) if os.path.exists(a.left) else {}
+    running = {}
+
+    def reap():
+        pid, status = os.wait()
+        cls, pipe, t0 = running.pop(pid)
+        with os.fdopen(pipe) as f:
+            said = f.read().strip().split("\n")[-1]
+        try:
+            why = json.loads(said)
+        except ValueError:
+            why = f"out of time ({a.limit} s)" if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPROF else f"died: {said[:200]}"
+        left.pop(cls, None)
+        if why:
+            left[cls] = {"architectures": groups[cls], "why": why}
+        with open(a.left, "w") as f:
+            json.dump(dict(sorted(left.items())), f, indent=1)
+            f.write("\n")
+        print(f"{time.strftime('%H:%M:%S')} {cls}: {'ok' if not why else json.dumps(why)[:300]} ({time.time() - t0:.0f} s)", flush=True)
+    for cls, archs in groups.items():
+        if a.only_new and os.path.exists(f"{a.out}/{cls}.json"):
+            continue
+        while len(running) >= a.jobs:
+            reap()
+        r, w = os.pipe()
+        pid = os.fork()
+        if not pid:
+            os.close(r)
+            signal.setitimer(signal.ITIMER_PROF, a.limit)
+            signal.alarm(a.limit * 8)
+            try:
+                why = one(cls, archs, a)
+            except BaseException as e:      # noqa: BLE001  one class less
+                at = traceback.extract_tb(e.__traceback__)[-1]
+                why = f"{type(e).__name__}: {str(e)[:400]} ({os.path.basename(at.filename)}:{at.lineno})"
+            with os.fdopen(w, "w") as f:
+                f.write(json.dumps(why))
+            os._exit(0)
+        os.close(w)
+        running[pid] = (cls, r, time.time())
+    while running:
+        reap()
+
+
+def one(cls, archs, a):
+    """Writes the file of a class, or says why not."""
+    import gc
+    import extract
+    from plan import load
+    from vllm.model_executor.models.registry import ModelRegistry, _MULTIMODAL_MODELS
+    gc.disable()        # children are short-lived, and the parent's heap is large
+    extract.GUESS = False
+    arch, wrapper = archs[0], archs[0] in _MULTIMODAL_MODELS
+    classes = {m.class_name for m in ModelRegistry.models.values()}
+    facts, files = os.path.dirname(a.out.rstrip("/")), {}
+    pairs = list(dict.fromkeys((x, t) for x in archs for t in [extract.type_of(x), *extract.ALSO.get(x, [])]))
+    missing = [t for _, t in pairs if not load("configs", t, facts)]
+    if missing:
+        return f"no config program for {', '.join(map(str, missing))}"
+    for x in archs:
+        ModelRegistry.models[x].load_model_cls()
+    rng, samples, refused = random.Random(1), [], collections.Counter()
+    extra = extract.prepare(pairs, rng, wrapper)
+
+    def more(n):
+        out = []
+        for i in range(n):
+            s, r = extract.draw(*pairs[(len(samples) + i) % len(pairs)], rng, extra, wrapper)
+            refused.update(r)
+            out.append(s)
+        return out
+    samples += more(max(a.samples, 10 * len(pairs)))
+    why = None
+    for _ in range(a.rounds):
+        extract.mark(samples + extract.REFUSED)
+        extract.Env.cache.clear()
+        f = extract.build_file(arch, samples, extract.inner_files(cls, classes, files, facts))
+        files[cls] = f
+        wrong = [(s, d) for s in samples if (d := extract.compare(s, cls, files, True, facts))]
+        if f["unknown"] or wrong:
+            why = [*f["unknown"][:6], *[f"own sample differs: {x}" for _, d in wrong[:1] for x in d[:3]]]
+            samples += more(8)
+            continue
+        new = more(a.check)
+        extract.mark(samples + new)
+        wrong = [(s, d) for s in new if (d := extract.compare(s, cls, files, True, facts))]
+        samples += new
+        if not wrong:
+            why = None
+            break
+        why = [f"new config differs: {x}" for _, d in wrong[:1] for x in d[:4]]
+    still = sorted({k for k, v in samples[0].config.items() if k in samples[0].known and SIZE.search(k) and extract_number(v)
+                    and all(s.config.get(k) == v for s in samples) and v > 1} - set("num_experts_per_tok top_k_experts rotary_dim moe_k".split()))
+    still = [k for k in still if not re.search(extract_still(), k)]
+    if not why and still:
+        why = [f"never varied, yet read: {k}" for k in still]
+    if why:
+        return why if not refused else [*why, f"refused most often: {refused.most_common(1)[0][0][:160]}"]
+    f.pop("notes", None) if not f.get("notes") else None
+    with open(f"{a.out}/{cls}.json", "w") as o:
+        o.write(extract.dump(f))
+    return None
+
+
+def extract_number(v):
+    return isinstance(v, int) and not isinstance(v, bool)
+
+
+def extract_still():
+    import vary
+    return vary.STILL
+
+
+if __name__ == "__main__":
+    main()
