@@ -257,6 +257,9 @@ pub struct ConfigFile {
     /// Sub-configs: field → model type and what stands there when absent.
     #[serde(default)]
     pub sub: serde_json::Map<String, Value>,
+    /// Sub-configs of whatever class their own `model_type` names (`AutoConfig`).
+    #[serde(default)]
+    pub auto: Vec<String>,
     /// Derived fields, in order, after defaults.
     #[serde(default)]
     pub derive: Vec<(String, Expr)>,

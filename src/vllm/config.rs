@@ -87,6 +87,7 @@ pub fn resolve(version: &str, raw: &Value) -> Result<Resolved, Box<Event>> {
     }
     // `get_hf_text_config`: a text config that no class has read is a plain dictionary.
     if let Some(Value::Object(text)) = value.get("text_config")
+        && !program.auto.iter().any(|f| f == "text_config")
         && (!program.sub.contains_key("text_config") || !text.contains_key("num_attention_heads"))
     {
         let text = "The text_config extracted from the model config does not have `num_attention_heads` attribute. This indicates a \
@@ -158,6 +159,15 @@ fn run(
             (Some(other), _) => other,
         };
         out.insert(field.clone(), value);
+    }
+    for field in &program.auto {
+        let Some(Value::Object(object)) = out.get(field) else { continue };
+        let inner = object.get("model_type").and_then(Value::as_str).and_then(|t| facts::config(version, t));
+        let Some(inner) = inner.filter(|_| depth < 4) else {
+            return Err(Box::new(unknown(format!("no facts yet for the config class of `{field}`"))));
+        };
+        let value = run(version, &inner, &object.clone(), &format!("{at}/{field}"), depth + 1)?;
+        out.insert(field.clone(), Value::Object(value));
     }
     for (field, expr) in &program.derive {
         let snapshot = Value::Object(std::mem::take(&mut out));

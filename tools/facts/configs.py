@@ -138,6 +138,10 @@ def program(model_type, cls):
     if subs:
         out["sub"] = {k: {"model_type": v.model_type, "default": SUB_DEFAULT.get((model_type, k)) or sub_default(cls, k)}
                       for k, v in subs.items() if hasattr(v, "model_type")}
+    auto = [k for k, v in subs.items() if not hasattr(v, "model_type")]
+    if auto:
+        # Of whatever class their own `model_type` names.
+        out["auto"] = auto
     layers = "num_hidden_layers" in out["fields"]
     out["derive"], out["checks"] = DERIVE.get(model_type, []), CHECKS.get(model_type, [])
     if not init or "validate_layer_type" in dir(cls):

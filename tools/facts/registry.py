@@ -7,9 +7,10 @@ import json
 from vllm.model_executor.layers.quantization import QUANTIZATION_METHODS
 from vllm.model_executor.models import registry as r
 
-GROUPS = [("text", r._TEXT_GENERATION_MODELS), ("embedding", r._EMBEDDING_MODELS), ("late-interaction", r._LATE_INTERACTION_MODELS),
-          ("reward", r._REWARD_MODELS), ("token-classification", r._TOKEN_CLASSIFICATION_MODELS),
-          ("sequence-classification", r._SEQUENCE_CLASSIFICATION_MODELS), ("multimodal", r._MULTIMODAL_MODELS),
+# A multimodal class is one wherever else it is listed: its config nests.
+GROUPS = [("multimodal", r._MULTIMODAL_MODELS), ("text", r._TEXT_GENERATION_MODELS), ("embedding", r._EMBEDDING_MODELS),
+          ("late-interaction", r._LATE_INTERACTION_MODELS), ("reward", r._REWARD_MODELS), ("token-classification", r._TOKEN_CLASSIFICATION_MODELS),
+          ("sequence-classification", r._SEQUENCE_CLASSIFICATION_MODELS),
           ("speculative", r._SPECULATIVE_DECODING_MODELS), ("transformers", r._TRANSFORMERS_SUPPORTED_MODELS),
           ("transformers", r._TRANSFORMERS_BACKEND_MODELS)]
 group = {}
