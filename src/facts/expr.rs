@@ -303,9 +303,8 @@ fn call(f: &str, args: &[Value]) -> Value {
                 Value::String(s) => s.chars().map(|c| Value::from(c.to_string())).collect(),
                 _ => return Value::Null,
             };
-            let new = |x: Value| {
-                pairs.chunks(2).find_map(|p| (p.len() == 2 && p[0] == x).then(|| p[1].clone())).unwrap_or(x)
-            };
+            let new =
+                |x: Value| pairs.chunks(2).find_map(|p| (p.len() == 2 && p[0] == x).then(|| p[1].clone())).unwrap_or(x);
             Value::Array(items.into_iter().map(new).collect())
         }
         // n times a, but b at every k-th place counted from the first.
@@ -399,7 +398,10 @@ mod tests {
             ("(n or 3) - (0 or 2)", json!(4)),
             ("hd != null", json!(false)),
             ("words('ab', 'b', 'x') == ['a', 'x'] and words(types, 'a', 'c') == ['c', 'b', 'c']", json!(true)),
-            ("from_cycle(4, 2, 1, 0, 1) == [0, 1, 0, 1] and at_places(3, [0], 'a', 'b') == ['b', 'a', 'a']", json!(true)),
+            (
+                "from_cycle(4, 2, 1, 0, 1) == [0, 1, 0, 1] and at_places(3, [0], 'a', 'b') == ['b', 'a', 'a']",
+                json!(true),
+            ),
         ] {
             assert_eq!(eval(text), want, "{text}");
         }
