@@ -275,7 +275,7 @@ def describe(model, vc):
             rp = dict(r._parameters)
             w13, w2 = rp.pop("w13_weight"), rp.pop("w2_weight")
             e.update(count=r.global_num_experts, **{"in": w13.shape[2], "out": w2.shape[2]},
-                     bias=rp.pop("w13_bias", None) is not None, names=[r.ckpt_gate_proj_name, r.ckpt_down_proj_name, r.ckpt_up_proj_name])
+                     bias=rp.pop("w13_bias", None) is not None, names=[r.ckpt_gate_proj_name, r.ckpt_down_proj_name, r.ckpt_up_proj_name or ""])
             rp.pop("w2_bias", None)
             gated = w13.shape[1] == 2 * w2.shape[2]
             if not gated:
