@@ -55,7 +55,7 @@ pub enum Command {
 #[derive(Debug, Args)]
 pub struct Check {
     /// Checkpoint folders, files in them, or trees of many; `-` reads one config.json from standard input
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(required_unless_present = "show_settings", value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// Only these rules or families
     #[arg(long, value_name = "RULE", value_delimiter = ',', help_heading = "Rules")]

@@ -10,17 +10,35 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(usage) => return ExitCode::from(usage.print()),
     };
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(Unread(io::stdout().lock()));
     let result = run(cli, &mut out, &mut io::stderr().lock()).and_then(|done| Ok(out.flush().map(|()| done)?));
     match result {
         Ok(done) => {
             std::mem::forget(done.last);
             ExitCode::from(done.exit as u8)
         }
-        // Whoever reads may stop reading: `ckpt-lint . | head` is no failure of ours.
-        Err(Failure::Io(e)) if e.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(Failure::Io(e)) => fail(&e.to_string()),
         Err(Failure::Usage(text)) => fail(&text),
+    }
+}
+
+/// Standard output that whoever reads may stop reading: `ckpt-lint . | head` is no failure of ours, and no success of the
+/// checkpoint either, so the run goes on to its exit code.
+struct Unread<W>(W);
+
+impl<W: Write> Write for Unread<W> {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        match self.0.write(text) {
+            Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(text.len()),
+            other => other,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.0.flush() {
+            Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
+            other => other,
+        }
     }
 }
 

@@ -208,6 +208,38 @@ fn what_changes_the_verdict() {
     assert_eq!(ran(&[&path, "--load-format", "hf"]).code, 0);
 }
 
+#[test]
+fn a_closed_pipe_is_no_pass() {
+    let (_dir, path) = made("llama-unlisted-up0");
+    let mut child = command(&[&path, "--format", "json"]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
+fn an_ignore_means_the_same_however_the_path_is_typed() {
+    let work = tempfile::tempdir().unwrap();
+    fs::create_dir_all(work.path().join(".git")).unwrap();
+    let model = work.path().join("models/known");
+    fs::create_dir_all(&model).unwrap();
+    let (from, _) = made("llama-unlisted-up0");
+    for file in fs::read_dir(from.path()).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), model.join(file.file_name())).unwrap();
+    }
+    let text = "[[ignore]]\nrule = \"quant\"\npath = \"models/known\"\nreason = \"a test\"\n";
+    fs::write(work.path().join("ckpt-lint.toml"), text).unwrap();
+    let whole = model.display().to_string();
+    for (dir, arg) in [("", "."), ("", "models"), ("", "./models/known/"), ("models", "known"), ("", &whole)] {
+        let r = ran_in(&work.path().join(dir), &[arg]);
+        assert!(r.code == 0 && !r.err.contains("matches nothing"), "{dir} {arg}: {}{}", r.out, r.err);
+        assert!(!r.out.contains("./models"), "{arg}: {}", r.out);
+    }
+    let r = ran_in(work.path(), &["models", "--select", "tie"]);
+    assert!(!r.err.contains("matches nothing"), "its rules did not run: {}", r.err);
+    assert_eq!(ran_in(work.path(), &["--show-settings"]).code, 0);
+}
+
 /// Runs in a folder of its own, where settings may lie.
 fn ran_in(dir: &Path, args: &[&str]) -> Ran {
     let o = command(args).current_dir(dir).output().unwrap();

@@ -287,11 +287,8 @@ fn readme_is_current() {
     let readme = between(&readme, "help", &help);
     let known = files("rules/facts/vllm/0.32/classes", "json");
     let known: Vec<_> = known.iter().map(|p| format!("`{}`", p.file_stem().unwrap().to_string_lossy())).collect();
-    let folded = format!(
-        "  <details><summary>these {}</summary>\n\n  {}\n\n  </details>\n\n",
-        known.len(),
-        known.join(", ")
-    );
+    let folded =
+        format!("  <details><summary>these {}</summary>\n\n  {}\n\n  </details>\n\n", known.len(), known.join(", "));
     let readme = between(&readme, "classes", &folded);
     current("README.md", &between(&readme, "example", &shown));
 }

@@ -76,6 +76,19 @@ pub struct Ignore {
     pub reason: String,
 }
 
+/// `pyproject.toml`, as far as it is ours.
+#[derive(Debug, Default, Deserialize)]
+struct Project {
+    #[serde(default)]
+    tool: Tool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Tool {
+    #[serde(default, rename = "ckpt-lint")]
+    settings: Settings,
+}
+
 /// Whether a file of this name and text holds settings of ours.
 pub fn wanted(name: &str, text: &str) -> bool {
     name != "pyproject.toml" || text.contains("[tool.ckpt-lint")
@@ -102,7 +115,13 @@ pub fn parse(name: &str, text: &str) -> Result<Settings, String> {
             });
         }
     }
-    let settings: Settings = own.try_into().map_err(|e: toml::de::Error| format!("{name}: {}", e.message()))?;
+    // Once more from the text, since only then errors have a line.
+    let read = if name.ends_with("pyproject.toml") {
+        toml::from_str::<Project>(text).map(|p| p.tool.settings)
+    } else {
+        toml::from_str::<Settings>(text)
+    };
+    let settings = read.map_err(|e| format!("{name}: {}", e.to_string().trim_end()))?;
     for (i, ignore) in settings.ignore.iter().enumerate() {
         let at = format!("{name}: [[ignore]] {} (`{}`)", i + 1, ignore.rule);
         if ignore.reason.trim().is_empty() {
@@ -157,30 +176,33 @@ impl Ignores {
         Ok(Ignores { rows: ignores.iter().map(row).collect::<Result<_, _>>()? })
     }
 
-    /// Notes that a checkpoint was linted, whatever was found in it.
-    pub fn reach(&mut self, checkpoint: &str) {
+    /// Notes that a checkpoint was linted, by any of its names, whatever was found in it.
+    pub fn reach(&mut self, names: &[String]) {
         for row in &mut self.rows {
-            row.reached |= row.path.as_ref().is_some_and(|p| p.matches(checkpoint));
+            row.reached |= row.path.as_ref().is_some_and(|p| names.iter().any(|n| p.matches(n)));
         }
     }
 
     /// Why a finding is ignored, if it is: with a `tensor` glob, only when all of its subjects match.
-    pub fn reason(&mut self, checkpoint: &str, finding: &Finding) -> Option<&str> {
+    pub fn reason(&mut self, checkpoint: &[String], finding: &Finding) -> Option<&str> {
         let names = &finding.subjects.names;
         let row = self.rows.iter_mut().find(|row| {
             row.rules.contains(&finding.rule)
-                && row.path.as_ref().is_none_or(|p| p.matches(checkpoint))
+                && row.path.as_ref().is_none_or(|p| checkpoint.iter().any(|c| p.matches(c)))
                 && row.tensor.as_ref().is_none_or(|t| !names.is_empty() && names.iter().all(|n| t.matches(n)))
         })?;
         row.used = true;
         Some(&row.ignore.reason)
     }
 
-    /// Ignores that matched nothing, by number from one: what they were for is gone. Unless whole folders were linted (`all`),
-    /// only those count whose path was: the others may be for checkpoints that this run did not look at, as in a hook.
-    pub fn unused(&self, all: bool) -> impl Iterator<Item = (usize, &Ignore)> {
+    /// Ignores that matched nothing, by number from one: what they were for is gone. One with a path counts only when a
+    /// checkpoint there was linted; one without only when whole folders were (`all`): else it may be for what this run did not
+    /// look at. So it may when none of its rules ran.
+    pub fn unused(&self, all: bool, ran: impl Fn(&str) -> bool) -> impl Iterator<Item = (usize, &Ignore)> {
+        let looked = move |r: &Row| if r.path.is_some() { r.reached } else { all };
         let rows = self.rows.iter().enumerate();
-        rows.filter(move |(_, r)| !r.used && (all || r.reached)).map(|(i, r)| (i + 1, &r.ignore))
+        rows.filter(move |(_, r)| !r.used && looked(r) && r.rules.iter().any(|n| ran(n)))
+            .map(|(i, r)| (i + 1, &r.ignore))
     }
 }
 

@@ -64,7 +64,13 @@ impl Accepted {
             true => found.display.clone(),
             false => show::relative(&found.folder, f.parent().unwrap_or(Path::new(""))),
         });
-        self.ignores.reach(&found.display);
+        // As it is shown, and from the settings' folder: an ignore means the same from wherever one runs.
+        let beside = Path::new(&self.from).parent().unwrap_or(Path::new(""));
+        let names = match found.is_stdin() {
+            true => vec![found.display.clone()],
+            false => vec![found.display.clone(), show::relative(&found.folder, beside)],
+        };
+        self.ignores.reach(&names);
         let prints = checkpoint.as_ref().map_or_else(Vec::new, |_| fingerprints("", &findings));
         let mut prints = prints.into_iter();
         if let Some(checkpoint) = &checkpoint {
@@ -73,7 +79,7 @@ impl Accepted {
         let mut out = Vec::with_capacity(findings.len());
         for finding in findings {
             let print = prints.next();
-            let mut reason = self.ignores.reason(&found.display, &finding).map(str::to_owned);
+            let mut reason = self.ignores.reason(&names, &finding).map(str::to_owned);
             if let (None, Some(print), Some(checkpoint)) = (&reason, print, &checkpoint) {
                 let known = match &mut self.new {
                     Some(new) => {
@@ -92,7 +98,8 @@ impl Accepted {
     /// Writes the new baseline, or tells what is in vain. Nothing is written when something could not be looked at:
     /// what was not seen would be accepted unseen.
     pub(super) fn finish(self, policy: &Policy, failed: bool, err: &mut dyn Write) -> Result<(), Failure> {
-        for (number, ignore) in self.ignores.unused(self.all) {
+        let ran = |rule: &str| policy.rules().iter().any(|r| r.name == rule);
+        for (number, ignore) in self.ignores.unused(self.all, ran) {
             let (file, rule) = (clean(&self.from), clean(&ignore.rule));
             writeln!(err, "ckpt-lint: {file}: [[ignore]] {number} (`{rule}`) matches nothing any more; remove it")?;
         }

@@ -65,12 +65,26 @@ pub fn discover<P: AsRef<Path>>(paths: &[P]) -> (Vec<Found>, Vec<SourceError>) {
         for folder in here {
             let key = fs::canonicalize(&folder).unwrap_or_else(|_| folder.clone());
             if seen.insert(key) {
-                let display = folder.display().to_string().replace('\\', "/");
+                let display = shown(&folder);
                 found.push(Found { folder, display });
             }
         }
     }
     (found, errors)
+}
+
+/// A path as it is shown, however it was typed: no `./` before it, no `/` after it.
+fn shown(folder: &Path) -> String {
+    let text = folder.display().to_string().replace('\\', "/");
+    let mut path = text.as_str();
+    while let Some(rest) = path.strip_prefix("./").filter(|r| !r.is_empty()) {
+        path = rest.trim_start_matches('/');
+    }
+    let path = path.trim_end_matches('/');
+    match path {
+        "" => if text.starts_with('/') { "/" } else { "." }.to_owned(),
+        path => path.to_owned(),
+    }
 }
 
 /// The checkpoint folders that one argument stands for.

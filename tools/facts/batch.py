@@ -2,6 +2,8 @@
 
     python tools/facts/batch.py [--jobs 2] [--limit 240] [--left tools/facts/left.json] [--only-new] ARCH...
 
+    python tools/facts/batch.py --verify 20 [--seed S] ARCH...      compares the files with new random configs, writes nothing
+
 One process imports vLLM; every class is extracted in a forked child with a limit of processor time. A file is written only if all own samples
 and --check new configs give the same tree, module by module, and nothing is left unexpressed. Everything else goes to `left.json`: class → reason.
 """
@@ -30,6 +32,8 @@ def main():
     ap.add_argument("--samples", type=int, default=14)
     ap.add_argument("--check", type=int, default=5)
     ap.add_argument("--rounds", type=int, default=4)
+    ap.add_argument("--verify", type=int, default=0, help="only compare the files that are there with so many new configs")
+    ap.add_argument("--seed", type=int, default=77)
     ap.add_argument("--only-new", action="store_true", help="leave classes alone that have a file")
     ap.add_argument("--out", default=f"{HERE}/../../rules/facts/vllm/0.32/classes")
     ap.add_argument("--left", default=f"{HERE}/left.json")
@@ -55,9 +59,10 @@ def main():
         left.pop(cls, None)
         if why:
             left[cls] = {"architectures": groups[cls], "why": why}
-        with open(a.left, "w") as f:
-            json.dump(dict(sorted(left.items())), f, indent=1)
-            f.write("\n")
+        if not a.verify:
+            with open(a.left, "w") as f:
+                json.dump(dict(sorted(left.items())), f, indent=1)
+                f.write("\n")
         print(f"{time.strftime('%H:%M:%S')} {cls}: {'ok' if not why else json.dumps(why)[:300]} ({time.time() - t0:.0f} s)", flush=True)
     for cls, archs in groups.items():
         if a.only_new and os.path.exists(f"{a.out}/{cls}.json"):
@@ -71,7 +76,7 @@ def main():
             signal.setitimer(signal.ITIMER_PROF, a.limit)
             signal.alarm(a.limit * 8)
             try:
-                why = one(cls, archs, a)
+                why = verify(cls, archs, a) if a.verify else one(cls, archs, a)
             except BaseException as e:      # noqa: BLE001  one class less
                 at = traceback.extract_tb(e.__traceback__)[-1]
                 why = f"{type(e).__name__}: {str(e)[:400]} ({os.path.basename(at.filename)}:{at.lineno})"
@@ -142,6 +147,26 @@ def one(cls, archs, a):
     with open(f"{a.out}/{cls}.json", "w") as o:
         o.write(extract.dump(f))
     return None
+
+
+def verify(cls, archs, a):
+    """What a file that is there gets wrong."""
+    import gc
+    import extract
+    from vllm.model_executor.models.registry import ModelRegistry, _MULTIMODAL_MODELS
+    gc.disable()
+    facts, wrapper = os.path.dirname(a.out.rstrip("/")), archs[0] in _MULTIMODAL_MODELS
+    if not os.path.exists(f"{a.out}/{cls}.json"):
+        return "no file"
+    pairs = list(dict.fromkeys((x, t) for x in archs for t in [extract.type_of(x), *extract.ALSO.get(x, [])]))
+    for x in archs:
+        ModelRegistry.models[x].load_model_cls()
+    rng = random.Random(a.seed)
+    extra = extract.prepare(pairs, rng, wrapper)
+    samples = [extract.draw(*pairs[i % len(pairs)], rng, extra, wrapper)[0] for i in range(a.verify)]
+    extract.mark(samples)
+    wrong = [d for s in samples if (d := extract.compare(s, cls, {}, True, facts))]
+    return [f"{len(wrong)} of {len(samples)} differ", *wrong[0][:4]] if wrong else None
 
 
 def extract_number(v):
