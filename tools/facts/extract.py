@@ -596,12 +596,24 @@ def build_file(arch, samples, uses):
         else:
             short = re.sub(r"\d+", "N", message.split("\n")[0][:120])
             g.notes.append(f"also refused, condition not expressed: {error}: {short}")
+    # `Attention.__init__` asserts it for every class; samples that are drawn to be admissible do not show it.
+    heads = next(row for pattern, row in REFUSALS if "num_kv_heads" in pattern)
+    text = any("text_config" in x.raw for x in samples)
+    row = {**heads, "config": "text_config"} if text else heads
+    if not inner and row not in out["refuses"] and by_heads(tree):
+        out["refuses"].append(row)
     out["unknown"] = sorted(set(g.unknown))
     notes = sorted({re.sub(r"\.\d+", ".N", n) for s in samples for n in s.notes} | set(g.notes))
     if notes:
         out["notes"] = notes
     out["tree"] = tree
     return out
+
+
+def by_heads(node):
+    """Whether query and key sizes follow from these two fields."""
+    words = " ".join(e for _, e in node.get("parts", ())) if node.get("kind") == "qkv" else ""
+    return "num_key_value_heads" in words and "num_attention_heads" in words or any(by_heads(c) for c in node.get("nodes", ()))
 
 
 def pointer(cond):
