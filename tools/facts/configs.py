@@ -49,6 +49,7 @@ DERIVE = {
     "qwen3": LATE_WINDOWS,
     "qwen3_moe": WINDOW + HEADS + [["mlp_only_layers", "[] if mlp_only_layers == null else mlp_only_layers"]] + HEAD_DIM,
     "qwen2_5_vl_text": LATE_WINDOWS + SPLIT,
+    "qwen2_vl": [["tie_word_embeddings", "true if not tie_word_embeddings and text_config.tie_word_embeddings else tie_word_embeddings"]],
     "qwen2_5_vl": [["tie_word_embeddings", "true if not tie_word_embeddings and text_config.tie_word_embeddings else tie_word_embeddings"]],
     "qwen3_vl_text": HEADS,
     "phi3": HEADS + HEAD_DIM,
@@ -215,6 +216,9 @@ def json_or_null(v):
 
 
 def sub_default(cls, field):
+    post = cls.__dict__.get("__post_init__")
+    if post and re.search(rf'self\.{field} = self\.sub_configs\["{field}"\]\(\*\*\w*kwargs\)', inspect.getsource(post)):
+        return "flat"       # Hub configs of before there were sub-configs
     try:
         return "null" if getattr(cls(), field, None) is None else "class"
     except Exception:       # noqa: BLE001  a class that makes nothing of nothing
