@@ -240,7 +240,7 @@ fn text_and_annotations_in_a_log() {
     let r = in_log(&["."]);
     let ours = |l: &&str| ["::error ", "::warning ", "::notice "].iter().any(|c| l.starts_with(c));
     let (orders, text): (Vec<&str>, Vec<&str>) = r.out.lines().partition(|l| l.trim_start().starts_with("::"));
-    assert!(!orders.is_empty() && orders.iter().all(|l| ours(l)), "{}", r.out);
+    assert!(!orders.is_empty() && orders.iter().all(&ours), "{}", r.out);
     assert!(text.iter().any(|l| l.contains("vLLM 0.32")) && !text.iter().any(|l| l.contains("##[")), "{}", r.out);
     assert!(orders.iter().all(|l| !l.contains("##[")), "{}", r.out);
     // Whoever asks for a format gets that.

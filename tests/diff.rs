@@ -250,7 +250,8 @@ fn stacked_and_fused_is_another_layout() {
 /// How the methods store a linear of 128 rows and 256 columns.
 #[test]
 fn methods() {
-    let stored: &[(&str, Value, &[(&str, &'static str, &[u64])])] = &[
+    type Tensors<'a> = &'a [(&'a str, &'static str, &'a [u64])];
+    let stored: &[(&str, Value, Tensors)] = &[
         ("BF16", json!({}), &[("weight", "BF16", &[128, 256])]),
         (
             "fp8 per tensor",

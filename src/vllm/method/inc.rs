@@ -223,7 +223,7 @@ impl Inc {
         let fits = matches!(width.bits, 4 | 8);
         let (scheme, params) = if layer.offered == Offered::Experts {
             let s = Sizes::of(layer);
-            let symmetric = gptq && fits && width.symmetric || !gptq && fits;
+            let symmetric = fits && (width.symmetric || !gptq);
             let params = if !symmetric || !packed.marlin_experts(&s, false) {
                 let mut params = packed.experts(&s).map_err(shape)?;
                 kfirst::fallback(&mut params, packed, &s, !width.symmetric).map_err(shape)?;

@@ -37,7 +37,7 @@ impl Online {
                         quantization_config or quantization='fp8_per_tensor'/'fp8_per_block' instead.";
             return Some(Err(("/quant_method".into(), raised("NotImplementedError", text))));
         }
-        (word == "experts_int8").then(|| Ok(Online))
+        (word == "experts_int8").then_some(Ok(Online))
     }
 
     /// What the constructor of a method raises that needs a config, when the argument is all there is.

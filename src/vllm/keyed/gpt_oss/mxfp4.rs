@@ -65,9 +65,8 @@ fn place(s: &Stream, module: usize, slot: usize, part: &str, t: &Stored) -> Resu
 fn corner(want: &[u64], left: &[u64], dims: usize) -> Result<Placed, Raised> {
     let mut into = want.to_vec();
     let mut short = Placed::Whole;
-    for dim in 1..=dims {
+    for (dim, size) in into.iter_mut().enumerate().skip(1).take(dims) {
         let Some(have) = left.get(dim) else { return Err(index_error("tuple index out of range".into())) };
-        let size = &mut into[dim];
         // vLLM's parameter is larger than the model where its kernels want that; the rest stays zero.
         if have < size {
             if short == Placed::Whole {
