@@ -74,7 +74,7 @@ const SHOWN: &[(&str, &str)] = &[
     ("serve-no-tokenizer", "llama-serve-novocab"),
     ("serve-token-id", "llama-serve-eosoutside"),
     ("tie-duplicate-head", "llama-tie-samehead-bf16"),
-    ("tie-flag-conflict", "gemma4uni-tie-topfalse-texttrue-head"),
+    ("tie-flag-conflict", "gemma4uni-tieflag-toptrue-textfalse-nohead"),
     ("tie-headless-class", "llama-tie-suffixhead"),
     ("tie-missing-embedding", "llama-missing-embed"),
     ("tie-missing-head", "gemma4uni-untied-nohead"),
