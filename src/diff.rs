@@ -2,8 +2,8 @@
 //! config fields that should have stayed as they were.
 //!
 //! A pure function of two checkpoints. Nothing is known of architectures here: a tensor belongs to a part of the model
-//! by the standard words in its name ([`part`]), to a weight by the suffixes that quantization methods give its pieces
-//! ([`stored`]), and what the headers leave open (how many bits are packed into an integer) is said to be open.
+//! by the standard words in its name (`part`), to a weight by the suffixes that quantization methods give its pieces
+//! (`stored`), and what the headers leave open (how many bits are packed into an integer) is said to be open.
 
 mod causes;
 mod fields;
