@@ -12,6 +12,7 @@ pub mod mxfp4;
 pub mod online;
 pub mod quark;
 
+mod fnmatch;
 mod kfirst;
 mod kv_cache;
 mod params;

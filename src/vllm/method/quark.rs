@@ -2,10 +2,10 @@
 //! for layers by name.
 
 mod exclude;
-mod glob;
 mod params;
 mod scheme;
 
+use super::fnmatch::fnmatch;
 use super::{Built, CacheScales, DeadEntry, Layer, List, Matching, Offered, Quantizer, kv_cache, py};
 use crate::vllm::trace::{Kind, Raised};
 use exclude::Exclude;
@@ -67,7 +67,7 @@ impl Quark {
     /// `get_layer_quant_config_from_name` of a name that is not fused.
     fn own(&self, name: &str) -> Option<&Value> {
         let fits = |pattern: &str| match pattern.contains('*') {
-            true => glob::matches(name, pattern),
+            true => fnmatch(name, pattern),
             false => pattern.contains(name),
         };
         self.layers.iter().find(|(pattern, _)| fits(pattern)).map(|(_, spec)| spec)
@@ -178,7 +178,7 @@ fn cache(config: &Value, export: &Value, layers: &mut [(String, Value)]) -> Resu
         let text = format!("'{}' object has no attribute 'keys'", py::type_name(other));
         return error("/layer_quant_config", "AttributeError", text);
     }
-    let fits = |name: &str| group.iter().any(|pattern| glob::matches(name, pattern));
+    let fits = |name: &str| group.iter().any(|pattern| fnmatch(name, pattern));
     let known = |name: &String| layers.iter().any(|(key, _)| key == name);
     if !group.iter().all(known) && !layers.iter().any(|(key, _)| fits(key)) {
         let text = "The Quark quantized model has the kv_cache_group parameter setting, but no kv_cache quantization \
