@@ -19,6 +19,7 @@ pub use compact::{Name, Shape};
 pub use dtype::Dtype;
 pub use header::MAX_HEADER;
 pub use order::natural;
+pub use pyjson::escape_pointer;
 
 pub use crate::source::FileEntry;
 

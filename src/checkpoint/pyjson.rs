@@ -324,7 +324,7 @@ impl Parser<'_> {
 }
 
 /// A key as a step of a JSON pointer (RFC 6901).
-pub(super) fn escape_pointer(key: &str) -> String {
+pub fn escape_pointer(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 

@@ -1,6 +1,6 @@
 //! Words that many rules need, and the line that shows a stored tensor.
 
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, escape_pointer};
 pub use crate::finding::words::*;
 use crate::vllm::Plan;
 use crate::vllm::trace::Event;
@@ -126,7 +126,7 @@ pub fn text<'c>(cp: &'c Checkpoint, file: &str, pointer: &str) -> Option<&'c str
 /// Key of a tensor in the index, when the index names it.
 pub fn index_key(cp: &Checkpoint, tensor: &str) -> Option<String> {
     let map = cp.index.get()?.weight_map.as_ref()?;
-    map.iter().any(|m| m.0 == tensor).then(|| format!("/weight_map/{}", tensor.replace('~', "~0").replace('/', "~1")))
+    map.iter().any(|m| m.0 == tensor).then(|| format!("/weight_map/{}", escape_pointer(tensor)))
 }
 
 /// The index of the shards.

@@ -4,6 +4,7 @@
 use super::python;
 use super::rope;
 use super::trace::{Effect, Event, Kind, Raised, Stage};
+use crate::checkpoint::escape_pointer;
 use crate::facts::{self, ConfigFile, Scope};
 use serde_json::{Map, Value};
 
@@ -126,7 +127,7 @@ fn run(
                 Kind::ConfigField,
                 "StrictDataclassFieldValidationError",
                 text,
-                &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")),
+                &format!("{at}/{}", escape_pointer(key)),
             )));
         }
         out.insert(field.clone(), value.clone());

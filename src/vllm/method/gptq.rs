@@ -5,7 +5,7 @@ use super::kfirst::{self, Packed};
 use super::params::{Sizes, unread};
 use super::skip::SkipList;
 use super::{Built, DeadEntry, Element, Layer, List, Load, Matching, Offered, Param, Quantizer, py};
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, escape_pointer};
 use crate::pattern::Pattern;
 use crate::vllm::trace::{Kind, Raised};
 use serde_json::Value;
@@ -74,7 +74,7 @@ impl Gptq {
                 let source = key.strip_prefix("-:").or_else(|| key.strip_prefix("+:")).unwrap_or(key);
                 let pattern = Pattern::new(&format!("re:{source}")).map_err(|e| py::raised("error", e.to_string()));
                 if pattern.is_err() {
-                    let at = key.replace('~', "~0").replace('/', "~1");
+                    let at = escape_pointer(key);
                     broken.push((format!("/dynamic/{at}"), key.clone()));
                 }
                 rules.push(Rule { key: key.clone(), excludes, pattern, values: values.clone(), used: false });
@@ -245,7 +245,7 @@ impl Quantizer for Gptq {
 
     fn dead_entries(&self) -> Vec<DeadEntry> {
         let entry = |r: &Rule| DeadEntry {
-            pointer: format!("/dynamic/{}", r.key.replace('~', "~0").replace('/', "~1")),
+            pointer: format!("/dynamic/{}", escape_pointer(&r.key)),
             entry: r.key.clone(),
             name: r.key.clone(),
             ignore: true,

@@ -4,6 +4,7 @@
 use super::kfirst::{self, Packed};
 use super::params::Sizes;
 use super::{Built, DeadEntry, Layer, List, Matching, Offered, Quantizer, gptq, py};
+use crate::checkpoint::escape_pointer;
 use crate::pattern::Pattern;
 use crate::vllm::trace::{Kind, Raised};
 use serde_json::Value;
@@ -341,7 +342,7 @@ impl Quantizer for Inc {
 
     fn dead_entries(&self) -> Vec<DeadEntry> {
         let entry = |e: &Extra| DeadEntry {
-            pointer: format!("/extra_config/{}", e.written.replace('~', "~0").replace('/', "~1")),
+            pointer: format!("/extra_config/{}", escape_pointer(&e.written)),
             entry: e.written.clone(),
             name: e.name.clone(),
             ignore: true,

@@ -1,5 +1,6 @@
 //! `CompressedTensorsConfig.from_config`: what is read, in which order it is checked, and what it raises.
 
+use crate::checkpoint::escape_pointer;
 use serde_json::{Map, Value};
 
 use super::args::Args;
@@ -34,7 +35,7 @@ type Located<'a> = (String, &'a Map<String, Value>);
 
 /// A step of a JSON pointer.
 fn step(pointer: &str, key: &str) -> String {
-    format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
+    format!("{pointer}/{}", escape_pointer(key))
 }
 
 /// Every group but those that quantize attention alone.
