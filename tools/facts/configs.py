@@ -141,8 +141,8 @@ def program(model_type, cls):
                       for k, v in subs.items() if hasattr(v, "model_type")}
     auto = [k for k, v in subs.items() if not hasattr(v, "model_type")]
     if auto:
-        # Of whatever class their own `model_type` names.
-        out["auto"] = auto
+        # Of whatever class their own `model_type` names; else of this one.
+        out["auto"] = {k: auto_default(cls, k) for k in auto}
     layers = "num_hidden_layers" in out["fields"]
     out["derive"], out["checks"] = DERIVE.get(model_type, []), CHECKS.get(model_type, [])
     if not init or "validate_layer_type" in dir(cls):
@@ -225,6 +225,20 @@ def sub_default(cls, field):
         return "null"
 
 
+def auto_default(cls, field):
+    """Model type of a sub-config that names none, and what stands there when there is none at all."""
+    try:
+        named = getattr(cls(**{field: {}}), field).model_type
+    except Exception:       # noqa: BLE001  it has to name one
+        named = None
+    try:
+        bare = getattr(cls(), field)
+        bare = json.loads(json.dumps({k: v for k, v in bare.to_diff_dict().items() if k not in DULL or k == "model_type"}))
+    except Exception:       # noqa: BLE001  nothing stands there
+        bare = None
+    return {"model_type": named, "default": bare}
+
+
 # Where a bare config does not have all of them.
 WORDS = {"lfm2": {"layer_types": ["conv", "full_attention"]}, "lfm2_moe": {"layer_types": ["conv", "full_attention"]}}
 
@@ -244,7 +258,7 @@ def words(cls):
 def dump(d):
     lines = []
     for k, v in d.items():
-        if isinstance(v, (dict, list)) and v and k in ("fields", "sub", "derive", "checks"):
+        if isinstance(v, (dict, list)) and v and k in ("fields", "sub", "auto", "derive", "checks"):
             rows = [f"  {json.dumps(a)}: {json.dumps(b)}" for a, b in v.items()] if isinstance(v, dict) else [f"  {json.dumps(r)}" for r in v]
             lines.append(f' "{k}": ' + ("{" if isinstance(v, dict) else "[") + "\n" + ",\n".join(rows) + "\n " + ("}" if isinstance(v, dict) else "]"))
         else:

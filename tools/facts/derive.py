@@ -19,6 +19,8 @@ DULL = {"output_hidden_states", "return_dict", "chunk_size_feed_forward", "is_en
         "quantization_config", "allow_global_per_layer_attribute_access", "per_layer_attributes", "time_step_limit", "eos_token_id",
         "bos_token_id", "pad_token_id"}
 ROPE = re.compile(r"rope|rotary_emb|theta")
+# Fields of a sub-config that the outer one may take over.
+FORWARDED = ("tie_word_embeddings", "hidden_size", "vocab_size")
 COUNT = ("num_hidden_layers", "num_layers", "n_layer", "n_layers")
 
 
@@ -130,8 +132,9 @@ def find(program, cls, n=90):
     extra = {k for _, r in good for k in r} - set(program["fields"]) - set(aliases)
     if extra:
         good, bad = observe(program, cls, n, extra)
-    names = list(dict.fromkeys(k for _, r in good for k in r if k not in program.get("sub", {})))
-    state = [dict(a) for a, _ in good]
+    subs = [*program.get("sub", {}), *program.get("auto", {})]
+    names = list(dict.fromkeys(k for _, r in good for k in r if k not in subs))
+    state = [a | {f"{sub}.{k}": a[sub][k] for sub in subs if isinstance(a.get(sub), dict) for k in FORWARDED if k in a[sub]} for a, _ in good]
     target = [b for _, b in good]
     rows, unknown = [], []
     from vary import STILL

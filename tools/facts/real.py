@@ -10,6 +10,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../oracle"))
 SPY = {"name": "spy"}
 READS = {}          # (config class name, attribute) -> present, while a model is built
+INNER = {}          # of the last build: id of a language model inside a wrapper -> (config, whether the config names the class)
 
 
 def start(platform="cuda:90"):
@@ -26,6 +27,37 @@ def start(platform="cuda:90"):
     S.mock_processors()
     spy.get_name = lambda self: SPY["name"]
     watch_reads()
+    watch_inner()
+
+
+def watch_inner():
+    """Which models are built by `init_vllm_registered_model`, and for which config."""
+    from vllm.config import VllmConfig
+    from vllm.model_executor.model_loader import utils
+    narrow, make, given = VllmConfig.with_hf_config, utils.initialize_model, {}
+
+    def with_hf_config(self, hf_config, architectures=None):
+        out = narrow(self, hf_config, architectures=architectures)
+        given[id(out)] = out, hf_config, not architectures or architectures == getattr(hf_config, "architectures", None)
+        return out
+
+    def initialize_model(vllm_config, **kw):
+        out = make(vllm_config=vllm_config, **kw)
+        if id(vllm_config) in given:
+            INNER[id(out)] = given[id(vllm_config)][1:]
+        return out
+    VllmConfig.with_hf_config, utils.initialize_model = with_hf_config, initialize_model
+    READS["narrowed"] = given
+
+
+def config_path(root, config):
+    """Dotted name of a sub-config of `root`, or None."""
+    if root is config:
+        return ""
+    for k, v in vars(root).items():
+        if hasattr(v, "to_dict") and (below := config_path(v, config)) is not None:
+            return f"{k}.{below}".rstrip(".")
+    return None
 
 
 def watch_reads():
@@ -84,6 +116,8 @@ def build(arch, config, lm_only=False, quant="spy", dtype="bfloat16"):
         vc = engine_config(d, dtype=dtype, load_format="dummy", max_model_len=16, **extra)
         parallel_groups()
         SPY["name"] = quant
+        INNER.clear()
+        READS["narrowed"].clear()
         try:
             with set_current_vllm_config(vc), set_default_torch_dtype(vc.model_config.dtype), torch.device("meta"), S.meta_ok():
                 READS["on"] = True
@@ -305,6 +339,9 @@ def describe(model, vc):
                 hand[path] = fn
         if k in LINEAR and k not in ("qkv", "merged") and callable(getattr(m, "load_weights", None)):
             notes.append(f"{path}: {e['cls']} has load_weights of its own")
+        if id(m) in INNER and path:
+            config, named = INNER[id(m)]
+            e["inner"] = [config_path(vc.model_config.hf_config, config), named]
         out[path] = e
         for n, c in kids:
             visit(c, f"{path}.{n}" if path else n)
@@ -320,6 +357,7 @@ def describe(model, vc):
             ties[n] = emb.get(id(m.weight))
     c = type(model)
     facts = dict(cls=c.__name__, module=c.__module__,
+                 tie_into=sorted({config_path(vc.model_config.hf_config, c) or "" for _, c, _ in READS["narrowed"].values()} - {""}),
                  supports_quant=any(x.__name__ == "SupportsQuant" for x in c.__mro__),
                  packed={k: list(v) for k, v in (spy.packed_modules_mapping or {}).items()},
                  mapper=mapper(getattr(c, "hf_to_vllm_mapper", None)),

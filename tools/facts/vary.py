@@ -139,7 +139,16 @@ def config(model_type, rng, extra=(), top=True, table=None):
             d[f] = None
             continue
         d[f] = config(t, rng, extra, False, table)
+    for f, sub in p.get("auto", {}).items():
+        t = sub["model_type"] or (sub["default"] or {}).get("model_type")
+        others = next((ts for ts in AUTO if t in ts), [t])
+        t = t if rng.random() < .6 else rng.choice([x for x in others if load("configs", x)] or [t])
+        d[f] = config(t, rng, extra, False, table)
     return d
+
+
+# Sub-configs that stand for each other where any class is taken.
+AUTO = [["llama", "qwen2", "qwen3", "mistral"], ["clip_vision_model", "siglip_vision_model", "pixtral"]]
 
 
 # Number of heads, their size, and the field that says how many times as wide as the model they are together.
