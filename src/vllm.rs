@@ -168,7 +168,7 @@ impl Plan {
             quantizer.see(cp);
             self.list = Some(quantizer.list());
         }
-        let untied_by = tie::untie(cp, target, &mut resolved, raw, &found, &mut self.trace);
+        let untied_by = tie::untie(cp, target, &mut resolved, raw, &found, &class.tie_into, &mut self.trace);
 
         let multimodal = found.group == "multimodal";
         self.multimodal = multimodal && !target.language_model_only;

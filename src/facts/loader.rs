@@ -31,7 +31,7 @@ pub struct Loader {
     /// `auto`: segments of names that are replaced before anything else (`MistralForCausalLM.maybe_remap_mistral`).
     #[serde(default)]
     pub segments: Vec<(String, String)>,
-    /// `auto`: list elements that are left out: prefix, first index, how many (null: all).
+    /// List elements that are left out: prefix, first index (null: as many as are built), how many (null: all).
     #[serde(default)]
     pub skip: Option<(String, Expr, Expr)>,
     /// `auto`: a prefix for names that begin with none of the others (`_add_transformer_prefix`).
@@ -44,6 +44,9 @@ pub struct Loader {
     /// `auto`: a tensor of one dimension with this in its name is a matrix of one row.
     #[serde(default)]
     pub one_row: Option<String>,
+    /// `auto`: weights with these endings bring a bias of zeros along (`_create_fake_bias_for_k_proj`).
+    #[serde(default)]
+    pub zero_bias: Vec<String>,
     /// `keyed`: rows of `stacked_params_mapping`: parameter, name in the checkpoint, shard.
     #[serde(default)]
     pub stacked: Vec<(String, String, Value)>,
@@ -73,6 +76,10 @@ pub enum Dialect {
     GptOss,
     /// `FalconModel`: every parameter by its name, fused ones as a whole.
     Whole,
+    /// `PixtralHFVisionModel`: the rows of `stacked`, then the name as it is.
+    Rows,
+    /// `VariableResolutionResamplerModel`: every parameter by its name; what has none is left.
+    Known,
 }
 
 /// A `WeightsMapper`, pass by pass, in vLLM's order.

@@ -2,9 +2,9 @@
 
 use super::mapper::MAX_INDEX;
 use super::method::{Built, Element, Layer, Load, Method, Offered, Param};
-use super::python;
 use super::trace::{Effect, Event, Kind, Stage, Trace};
 use super::tree::{Loader, Module, Quant, Slot, Tree, join};
+use super::{config, python, registry};
 use crate::facts::{self, BoolOr, ClassFile, Expr, Node, NodeKind, ParamFile, Scope};
 use serde_json::Value;
 use std::rc::Rc;
@@ -83,10 +83,11 @@ impl<'a> Builder<'a> {
             return None;
         }
         let null = Value::Null;
-        let config = node.config.as_ref().map_or(outer.config, |c| outer.config.get(c).unwrap_or(&null));
+        let config =
+            node.config.as_ref().map_or(outer.config, |c| outer.config.pointer(&config::pointer(c)).unwrap_or(&null));
         let scope = Scope { config, ..*outer };
         if let Some(inner) = &node.uses {
-            let file = self.file(inner)?;
+            let file = if inner == "auto" { self.named(config, path)? } else { self.file(inner)? };
             return Some(self.class(&file, parent, path, &scope));
         }
         let at = self.tree.modules.len();
@@ -109,7 +110,12 @@ impl<'a> Builder<'a> {
             }
         }
         if let Some(l) = &node.loader {
-            self.tree.modules[at].loader = Some(Rc::new(Loader::read(l, &scope, self.method.cache_scales())));
+            let built = |list: &str| {
+                let list = self.tree.find_below(at, list)?;
+                u64::try_from(self.tree.modules[list].children.len()).ok()
+            };
+            let loader = Loader::read(l, &scope, self.method.cache_scales(), &built);
+            self.tree.modules[at].loader = Some(Rc::new(loader));
         }
         Some(at)
     }
@@ -350,6 +356,17 @@ impl<'a> Builder<'a> {
     /// A module by full path.
     fn find(&self, path: &str) -> Option<usize> {
         self.paths.get(path).copied()
+    }
+
+    /// The class of a language model whose config names it.
+    fn named(&mut self, config: &Value, path: &str) -> Option<Rc<ClassFile>> {
+        match registry::inner(self.version, config) {
+            Ok(class) => self.file(&class),
+            Err(why) => {
+                self.tree.unknown.push(format!("{path}: {why}"));
+                None
+            }
+        }
     }
 
     fn file(&mut self, class: &str) -> Option<Rc<ClassFile>> {

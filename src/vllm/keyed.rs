@@ -21,6 +21,8 @@ pub fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
         Dialect::Llama4Wrapper => llama4::wrapper(s, at, name, tables, t),
         Dialect::GptOss => gpt_oss::load(s, at, name, tables, t),
         Dialect::Whole => whole(s, at, name, t),
+        Dialect::Rows => rows(s, at, name, tables, t),
+        Dialect::Known => known(s, at, name, t),
     }
 }
 
@@ -65,6 +67,25 @@ fn whole(s: &mut Stream, at: usize, name: &str, t: &Stored) {
             s.fused(module, leaf, None, t);
         }
         _ => plain(s, at, name, t),
+    }
+}
+
+/// `PixtralHFVisionModel.load_weights`.
+fn rows(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
+    if tables.skip.as_ref().is_some_and(|skip| skip.hits(name)) {
+        return s.dropped(at, "beyond the last layer built", t);
+    }
+    match tables.stacked.iter().find(|(_, stored, _)| name.contains(stored.as_str())) {
+        Some((param, stored, shard)) => stacked(s, at, &name.replace(stored.as_str(), param), *shard, t),
+        None => plain(s, at, name, t),
+    }
+}
+
+/// `VariableResolutionResamplerModel.load_weights`.
+fn known(s: &mut Stream, at: usize, name: &str, t: &Stored) {
+    match find(s, at, name) {
+        Some((module, slot)) => s.plain(module, slot, t),
+        None => s.dropped(at, "no parameter of this name", t),
     }
 }
 

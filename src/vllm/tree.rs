@@ -105,11 +105,22 @@ pub enum Loader {
 }
 
 impl Loader {
-    /// From the facts; `scales` is what the quantization config renames, none without one.
-    pub(super) fn read(l: &facts::Loader, scope: &Scope, scales: Option<CacheScales>) -> Loader {
+    /// From the facts; `scales` is what the quantization config renames, none without one, and `built` the number of
+    /// elements of a list below the module.
+    pub(super) fn read(
+        l: &facts::Loader,
+        scope: &Scope,
+        scales: Option<CacheScales>,
+        built: &dyn Fn(&str) -> Option<u64>,
+    ) -> Loader {
+        let skip = l.skip.as_ref().and_then(|(prefix, from, n)| {
+            let from = from.size(scope).or_else(|| built(prefix.trim_end_matches('.')))?;
+            let to = from.saturating_add(n.size(scope).unwrap_or(u64::MAX));
+            Some(Skip { prefix: prefix.clone(), from, to })
+        });
         if l.kind == "keyed" {
-            let skip = l.skip_layers.as_ref().map(|(a, n)| (a.size(scope).unwrap_or(0), n.size(scope).unwrap_or(0)));
-            let (first, n) = skip.unwrap_or((0, 0));
+            let layers = l.skip_layers.as_ref().map(|(a, n)| (a.size(scope).unwrap_or(0), n.size(scope).unwrap_or(0)));
+            let (first, n) = layers.unwrap_or((0, 0));
             let shard = |v: &Value| {
                 v.as_u64().and_then(|n| u16::try_from(n).ok()).or_else(|| v.as_str().and_then(facts::facts_shard))
             };
@@ -118,6 +129,7 @@ impl Loader {
                 stacked: l.stacked.iter().filter_map(|(p, w, s)| Some((p.clone(), w.clone(), shard(s)?))).collect(),
                 optional: l.optional.clone(),
                 skip_layers: (first, first.saturating_add(n)),
+                skip,
                 quant_method: scope
                     .root
                     .pointer("/quantization_config/quant_method")
@@ -148,13 +160,11 @@ impl Loader {
             ignore_suffixes,
             before: Before {
                 segments: l.segments.clone(),
-                skip: l.skip.as_ref().and_then(|(prefix, from, n)| {
-                    let from = from.size(scope)?;
-                    Some((prefix.clone(), from, from.saturating_add(n.size(scope).unwrap_or(u64::MAX))))
-                }),
+                skip,
                 prefix: l.prefix.clone(),
                 turned: l.turned.clone(),
                 one_row: l.one_row.clone(),
+                zero_bias: l.zero_bias.clone(),
             },
             permute: l.permute.as_ref().and_then(|(q, k)| Some((q.size(scope)?, k.size(scope)?))),
         }
@@ -166,23 +176,43 @@ impl Loader {
 pub struct Before {
     /// Segments and their replacements.
     pub segments: Vec<(String, String)>,
-    /// Elements that are left out: prefix, first index, first index after them.
-    pub skip: Option<(String, u64, u64)>,
+    /// Elements that are left out.
+    pub skip: Option<Skip>,
     /// A prefix for names that begin with none of the others.
     pub prefix: Option<(String, Vec<String>)>,
     /// Parts of names whose weights are stored the other way round.
     pub turned: Vec<String>,
     /// Part of names whose tensors of one dimension are one row.
     pub one_row: Option<String>,
+    /// Endings of names that come with a bias of zeros.
+    pub zero_bias: Vec<String>,
+}
+
+/// Elements of a list that a loader leaves out.
+#[derive(Debug)]
+pub struct Skip {
+    /// What stands before the index.
+    pub prefix: String,
+    /// First index.
+    pub from: u64,
+    /// First index after them.
+    pub to: u64,
+}
+
+impl Skip {
+    /// Whether the name belongs to one.
+    pub fn hits(&self, name: &str) -> bool {
+        let index = name.strip_prefix(self.prefix.as_str()).and_then(|r| r.split('.').next());
+        index.and_then(|i| i.parse::<u64>().ok()).is_some_and(|i| (self.from..self.to).contains(&i))
+    }
 }
 
 impl Before {
-    /// Whether the name belongs to an element that is left out.
-    pub fn skips(&self, name: &str) -> bool {
-        self.skip.as_ref().is_some_and(|(prefix, from, to)| {
-            let index = name.strip_prefix(prefix.as_str()).and_then(|r| r.split('.').next());
-            index.and_then(|i| i.parse::<u64>().ok()).is_some_and(|i| (*from..*to).contains(&i))
-        })
+    /// Name of the bias of zeros that comes with a weight of this name.
+    pub fn zeros(&self, name: &str) -> Option<String> {
+        let ending = self.zero_bias.iter().find(|e| name.ends_with(e.as_str()))?;
+        let module = ending.strip_suffix("_packed").unwrap_or(ending).strip_suffix(".weight")?;
+        Some(format!("{}{module}.bias", &name[..name.len() - ending.len()]))
     }
 
     /// The shape in which a tensor is handed on, where that is not the stored one.
@@ -237,6 +267,8 @@ pub struct Keyed {
     pub optional: Vec<String>,
     /// Layers from the first to before the second index belong to a drafter.
     pub skip_layers: (u64, u64),
+    /// Elements that are left out.
+    pub skip: Option<Skip>,
     /// `config.quantization_config["quant_method"]`, as the loop finds it.
     pub quant_method: Option<String>,
 }

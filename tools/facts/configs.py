@@ -290,8 +290,12 @@ def write(t, out):
     import vary
     cls = class_of(t)
     vary.BASE[t] = base_of(t)
-    for s in (cls.sub_configs or {}).values():
+    for field, s in (cls.sub_configs or {}).items():
         st = getattr(s, "model_type", None)
+        if st:
+            INNER[st] = s
+        else:
+            st = auto_default(cls, field)["model_type"]
         if st and st != t and not os.path.exists(f"{out}/{st}.json"):
             write(st, out)
     p = program(t, cls)
@@ -299,10 +303,17 @@ def write(t, out):
         f.write(dump(p))
 
 
+# Classes of sub-configs, some of which only their outer class knows.
+INNER = {}
+
+
 def class_of(t):
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../oracle"))
     from _configs import config_class
-    return config_class(t)
+    try:
+        return config_class(t)
+    except KeyError:
+        return INNER[t]
 
 
 def base_of(t):

@@ -147,7 +147,6 @@ def find(program, cls, n=90):
                 left.append(k)
                 continue
             rows.append([k, e])
-            rows.append([k, e])
             rows += [[a, k] for a, to in aliases.items() if to == k]
             for s, t in zip(state, target):
                 s[k] = t.get(k)
@@ -189,6 +188,11 @@ def splits(k, rows):
             rest = [(s, t) for s, t in rows if not holds(s)]
             if rest and len(rest) < len(rows):
                 yield (k, cond), rest
+    lists = [(s, t) for s, t in rows if isinstance(s.get(k), list)]
+    if all(s[k] == t for s, t in lists):        # one number stands for both sides of a square
+        rest = [(s, t) for s, t in rows if not isinstance(s.get(k), list)]
+        if rest and all(t == [s.get(k)] * 2 for s, t in rest):
+            yield (f"{k} if len({k}) != null else [{k}, {k}]", None), []
     for g in sorted({g for s, _ in rows for g, v in s.items() if isinstance(v, bool) and g != k}):
         if all(s.get(k) == t for s, t in rows if s.get(g)) and any(s.get(g) for s, _ in rows):
             yield (k, g), [(s, t) for s, t in rows if not s.get(g)]

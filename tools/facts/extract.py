@@ -99,10 +99,14 @@ def draw(arch, model_type, rng, extra, wrapper, tries=40, table=None):
 
 
 def tie_inner(config, paths):
-    """`VllmConfig.with_hf_config` gives the language model the outer config's flag."""
+    """`VllmConfig.with_hf_config` gives the language model the outer config's flag: in a copy where it has to find its architecture itself,
+    so that the outer class goes on with `kept_tie_word_embeddings`."""
     for path in paths:
+        inner = at(config, path)
         if "tie_word_embeddings" in config:
-            at(config, path)["tie_word_embeddings"] = config["tie_word_embeddings"]
+            copied = not inner.get("architectures") and inner.get("model_type") in load(".", "names")["causal"]
+            inner["kept_tie_word_embeddings"] = (inner if copied else config).get("tie_word_embeddings")
+            inner["tie_word_embeddings"] = config["tie_word_embeddings"]
 
 
 def filled(model_type, raw, message):
@@ -880,7 +884,7 @@ def mark(samples):
         # What the class makes of it is not known; what it is made of may explain the tree.
         known.discard(field)
         known |= {f for s in samples[:1] for f in s.config if re.search(r"pattern|indices|layer_ids|_every|period|offset|interval", f)}
-    known |= {"per_layer_config", "layer_types", "model_type", "text_config", "vision_config", "audio_config"} - unknown
+    known |= {"per_layer_config", "layer_types", "model_type", "kept_tie_word_embeddings", "text_config", "vision_config", "audio_config"} - unknown
     layered = collections.defaultdict(set)
     for s in samples:
         for pre, c in [("", s.config)] + [(k + ".", v) for k, v in s.config.items() if isinstance(v, dict) and k.endswith("_config")]:

@@ -24,7 +24,10 @@ MISTRAL = {"kind": "auto", "segments": [
     ["v_fake_quantizer.qscale_act", "v_scale"], ["wq", "q_proj"], ["wk", "k_proj"], ["wv", "v_proj"], ["wo", "o_proj"],
     ["attention_norm", "input_layernorm"], ["feed_forward", "mlp"], ["w1", "gate_proj"], ["w2", "down_proj"], ["w3", "up_proj"],
     ["ffn_norm", "post_attention_layernorm"], ["tok_embeddings", "model.embed_tokens"], ["output", "lm_head"], ["norm", "model.norm"]]}
-SIGLIP = {"kind": "auto", "skip": ["encoder.layers.", "num_hidden_layers", "null"]}
+# Layers beyond those that are built: the wrapper may take the features of an inner one.
+BUILT = {"kind": "auto", "skip": ["encoder.layers.", "null", "null"]}
+KEYED_ROWS = {"kind": "keyed", "dialect": "rows"}
+GATE_UP = [["gate_up_proj", "gate_proj", 0], ["gate_up_proj", "up_proj", 1]]
 GLM4_MOE = {"kind": "auto", "skip": ["layers.", "num_hidden_layers", "num_nextn_predict_layers"]}
 GPT_OSS = {"kind": "keyed", "dialect": "gpt_oss", "stacked": QKV}
 # AutoWeightsLoader behind a generator that does nothing here: the shared expert among the others only with AITER (ROCm).
@@ -48,7 +51,7 @@ LOADERS = {
     "llama4.Llama4ForCausalLM.load_weights": ("507ce68d4f16", LLAMA4_TEXT),
     "mllama4.Llama4ForConditionalGeneration.load_weights": ("e15e991dc4c0", LLAMA4_WRAPPER),
     "mistral.MistralForCausalLM.load_weights": ("b371987c884f", MISTRAL),
-    "siglip.SiglipVisionTransformer.load_weights": ("b2b79753be40", SIGLIP),
+    "siglip.SiglipVisionTransformer.load_weights": ("b2b79753be40", BUILT),
     "glm4_moe.Glm4MoeModel.load_weights": ("a82953f916e3", GLM4_MOE),
     "qwen3_next.Qwen3NextModel.load_weights": ("b9459aaeb71e", AS_MEASURED),
     "qwen3_5.Qwen3_5Model.load_weights": ("aa52f4f36b7a", AS_MEASURED),
