@@ -302,6 +302,8 @@ pub struct Checkpoint {
     /// `bos_token`, `eos_token` and whether they are added, of `tokenizer_config.json`, as far as they are there. Only
     /// [`Checkpoint::read_special_tokens`] fills it: nothing else asks, and the file may be large.
     pub special_tokens: Vec<(&'static str, Value)>,
+    /// The Python file of the config class that `auto_map` names, when the folder has it.
+    pub config_code: Option<String>,
     /// There is no folder: the config was given alone, and nothing that is not here is missing.
     pub config_only: bool,
     /// Texts of JSON files that are broken, by file name: for excerpts only.

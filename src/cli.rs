@@ -96,6 +96,9 @@ pub struct Check {
     /// As given to vLLM: towers are not built
     #[arg(long, help_heading = "Target")]
     pub language_model_only: bool,
+    /// As given to vLLM: config classes of the folder are run
+    #[arg(long, help_heading = "Target")]
+    pub trust_remote_code: bool,
     /// `text`, `json`, `github`, `markdown`, `sarif`, `gitlab`, `junit`; `json=FILE` writes a file; may be repeated
     #[arg(long, value_name = "FORMAT[=FILE]", value_parser = Output::parse, help_heading = "Output")]
     pub format: Vec<Output>,

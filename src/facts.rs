@@ -8,7 +8,7 @@ pub mod expr;
 mod loader;
 
 pub use embedded::{class, config, names, registry, text, versions};
-pub use expr::{Expr, Scope};
+pub use expr::{Absent, Expr, Scope};
 pub use loader::{Dialect, Loader, MapperFile, Stacked, Substr};
 use serde::Deserialize;
 use serde_json::Value;
@@ -308,6 +308,12 @@ pub struct Names {
     /// Model classes of transformers.
     #[serde(default)]
     pub classes: Vec<String>,
+    /// Model types whose config class is chosen by vLLM: remote code for them is not looked at.
+    #[serde(default)]
+    pub own: Vec<String>,
+    /// Architecture → model type, where config.json may name none.
+    #[serde(default)]
+    pub by_architecture: std::collections::BTreeMap<String, String>,
 }
 
 /// Number of a named shard of `QKVParallelLinear` (`BasevLLMParameter._shard_id_as_int`).

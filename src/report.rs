@@ -51,6 +51,8 @@ pub struct Target {
     pub load_format: String,
     /// `--language-model-only`.
     pub language_model_only: bool,
+    /// `--trust-remote-code`.
+    pub trust_remote_code: bool,
 }
 
 /// An error of the run.

@@ -200,6 +200,7 @@ fn target(args: &Check, settings: &Settings) -> Result<Target, Failure> {
         quantization: args.quantization.clone(),
         load_format: args.load_format.clone(),
         language_model_only: args.language_model_only,
+        trust_remote_code: args.trust_remote_code || settings.trust_remote_code.unwrap_or(false),
     })
 }
 

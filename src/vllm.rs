@@ -17,6 +17,7 @@ pub mod place;
 pub mod python;
 pub mod quantization;
 pub mod registry;
+pub mod remote;
 pub mod rope;
 pub mod stream;
 pub mod tie;
@@ -45,11 +46,19 @@ pub struct Target {
     pub load_format: String,
     /// `--language-model-only`.
     pub language_model_only: bool,
+    /// `--trust-remote-code`.
+    pub trust_remote_code: bool,
 }
 
 impl Default for Target {
     fn default() -> Self {
-        Target { vllm: "0.32".into(), quantization: None, load_format: "auto".into(), language_model_only: false }
+        Target {
+            vllm: "0.32".into(),
+            quantization: None,
+            load_format: "auto".into(),
+            language_model_only: false,
+            trust_remote_code: false,
+        }
     }
 }
 
@@ -132,7 +141,8 @@ impl Plan {
             return Err(Box::new(e));
         }
         let raw = read_config(cp)?;
-        let mut resolved = config::resolve(&target.vllm, raw)?;
+        let mut resolved =
+            if remote::trusted(cp, target, raw)? { remote::resolve(raw) } else { config::resolve(&target.vllm, raw)? };
         let registry = facts::registry(&target.vllm);
         let found = registry::resolve(&target.vllm, registry.as_ref(), raw, &resolved.model_type)?;
         if found.group == "speculative" {
@@ -177,9 +187,19 @@ impl Plan {
             ("quant", self.method.as_deref().map_or(Value::Null, Value::from)),
             ("lm_only", Value::Bool(target.language_model_only)),
         ];
-        let mut tree = Builder::build(&target.vllm, &class, scope_config, &mut method, &mut self.trace, &extra);
+        let absent = facts::Absent::default();
+        let scope =
+            facts::Scope { absent: resolved.remote.then_some(&absent), ..facts::Scope::new(scope_config, &extra) };
+        let before = self.trace.events.len();
+        let mut tree = Builder::build(&target.vllm, &class, &scope, &mut method, &mut self.trace);
         if tree.oversized {
             return Err(unknown("the config asks for more modules than any model has"));
+        }
+        let outer = Mapper::new(class.mapper.as_ref(), &scope).rename_only();
+        if let Some(event) = remote::undecided(cp.config_code.as_deref(), absent.fields()) {
+            // What was built stands on nothing.
+            self.trace.events.truncate(before);
+            return Err(event);
         }
         if found.pooling {
             // `as_embedding_model` takes the head away: what is stored for it is dropped, and nothing misses it.
@@ -218,11 +238,6 @@ impl Plan {
             return Err(unknown("the weights are pickles (.bin, .pt), which are not read"));
         }
         self.names_only = selection.absent;
-        let outer = Mapper::new(
-            class.mapper.as_ref(),
-            &facts::Scope { config: scope_config, root: scope_config, vars: &extra },
-        )
-        .rename_only();
         let rename = |name: &str| outer.rename(name);
         let mut stream = Stream::new(&mut tree, &mut self.trace, &rename, method.is_some());
         let elsewhere = stream.shards(cp, &selection);

@@ -42,6 +42,7 @@ fn plan(case: &Case) -> Plan {
             target.load_format = f.into();
         }
         target.language_model_only = args.get("language_model_only") == Some(&Value::Bool(true));
+        target.trust_remote_code = args.get("trust_remote_code") == Some(&Value::Bool(true));
     }
     Plan::of(&checkpoint, &target)
 }

@@ -336,6 +336,7 @@ fn many(findings: usize, ignored: usize) -> Report {
             quantization: None,
             load_format: "auto".into(),
             language_model_only: false,
+            trust_remote_code: false,
         },
         scope: "models/case".into(),
         checkpoints: vec![Section {

@@ -23,6 +23,7 @@ const SHOWN: &[(&str, &str)] = &[
     ("config-duplicate-key", "llama-config-dupkey"),
     ("config-missing", "llama-files-configmissing"),
     ("config-refused-argument", "llama-qc-arg-fp8"),
+    ("config-remote-code", "internlm2-remote-noflag"),
     ("config-unknown-architecture", "llama-config-archunknown"),
     ("config-unknown-model-type", "llama-config-notype"),
     ("config-unreadable", "llama-config-bom"),

@@ -11,5 +11,6 @@ family![
     removed_architecture,
     draft_model,
     refused_argument,
+    remote_code,
     duplicate_key,
 ];

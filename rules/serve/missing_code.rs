@@ -4,6 +4,7 @@ use crate::checkpoint::Checkpoint;
 use crate::finding::Level;
 use crate::rule::{Rule, Sink};
 use crate::vllm::Plan;
+use crate::vllm::trace::Kind;
 
 pub(super) static RULE: Rule = Rule {
     name: "serve-missing-code",
@@ -27,7 +28,8 @@ fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
             missing.push(file);
         }
     }
-    if missing.is_empty() || !super::whole(cp) {
+    let refused = plan.trace.events.iter().any(|e| e.kind == Kind::RemoteCodeMissing);
+    if missing.is_empty() || refused || !super::whole(cp) {
         return;
     }
     // A class that vLLM has does not need the code, unless somebody passes `--trust-remote-code`.

@@ -13,6 +13,8 @@ const CONFIG: &str = "config.json";
 const GENERATION: &str = "generation_config.json";
 const TOKENIZER: &str = "tokenizer_config.json";
 const INDEX: &str = "model.safetensors.index.json";
+/// Config classes are a few kilobytes.
+const MAX_CODE: u64 = 1 << 20;
 /// In the order in which their names are listed in [`Checkpoint::quant_files`].
 const QUANT: [&str; 4] =
     ["hf_quant_config.json", "quantize_config.json", "quant_config.json", "quantization_config.json"];
@@ -76,7 +78,17 @@ impl Checkpoint {
                 }
             }
         }
+        if let Some(file) = out.config_class().and_then(|class| find(&class?)).filter(|f| f.size <= MAX_CODE) {
+            out.config_code = String::from_utf8(source.read(&file.name, MAX_CODE)?).ok();
+        }
         Ok(out)
+    }
+
+    /// The Python file of the config class that `auto_map` names: none inside when it is not one of this folder.
+    pub fn config_class(&self) -> Option<Option<String>> {
+        let class = self.config.get()?.value.pointer("/auto_map/AutoConfig")?.as_str()?;
+        let parts = class.split_once('.').filter(|(_, name)| !class.contains("--") && !name.contains('.'));
+        Some(parts.map(|(module, _)| format!("{module}.py")))
     }
 }
 

@@ -5,6 +5,8 @@ mod parse;
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 /// A parsed expression.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +40,37 @@ pub struct Scope<'a> {
     pub root: &'a Value,
     /// Index variables and other bound names, innermost last.
     pub vars: &'a [(&'a str, Value)],
+    /// Collects fields that were asked for and are not there, where that means more than null.
+    pub absent: Option<&'a Absent>,
+}
+
+/// Fields that a config does not have.
+#[derive(Debug, Default)]
+pub struct Absent(RefCell<BTreeSet<String>>);
+
+impl Absent {
+    fn note(&self, field: &str) {
+        self.0.borrow_mut().insert(field.to_owned());
+    }
+
+    /// Their names, sorted.
+    pub fn fields(&self) -> Vec<String> {
+        self.0.borrow().iter().cloned().collect()
+    }
+}
+
+impl<'a> Scope<'a> {
+    /// The top-level config, where an absent field is null.
+    pub fn new(config: &'a Value, vars: &'a [(&'a str, Value)]) -> Self {
+        Scope { config, root: config, vars, absent: None }
+    }
+
+    fn missing(&self, field: &str) -> Val<'a> {
+        if let Some(absent) = self.absent {
+            absent.note(field);
+        }
+        Cow::Owned(Value::Null)
+    }
 }
 
 /// A value during evaluation, borrowed from the config where possible.
@@ -79,11 +112,12 @@ impl Expr {
                 if n == "root" {
                     return Cow::Borrowed(s.root);
                 }
-                s.config.get(n).map_or(Cow::Owned(Value::Null), Cow::Borrowed)
+                s.config.get(n).map_or_else(|| s.missing(n), Cow::Borrowed)
             }
             Expr::List(items) => Cow::Owned(Value::Array(items.iter().map(|e| e.eval(s)).collect())),
             Expr::Attr(e, k) => match e.value(s) {
-                Cow::Borrowed(v) => v.get(k).map_or(Cow::Owned(Value::Null), Cow::Borrowed),
+                Cow::Borrowed(Value::Object(o)) => o.get(k).map_or_else(|| s.missing(k), Cow::Borrowed),
+                Cow::Borrowed(_) => Cow::Owned(Value::Null),
                 Cow::Owned(v) => Cow::Owned(v.get(k).cloned().unwrap_or(Value::Null)),
             },
             Expr::Index(e, i) => {
@@ -373,7 +407,7 @@ mod tests {
         let config =
             json!({"n": 6, "h": 64, "heads": 4, "hd": null, "types": ["a", "b", "a"], "flag": true, "sub": {"x": 3}});
         let vars = [("layer", json!(1))];
-        Expr::parse(text).unwrap().eval(&Scope { config: &config, root: &config, vars: &vars })
+        Expr::parse(text).unwrap().eval(&Scope::new(&config, &vars))
     }
 
     #[test]

@@ -27,6 +27,9 @@ pub struct Settings {
     /// vLLM version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vllm: Option<String>,
+    /// vLLM runs with `--trust-remote-code`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust_remote_code: Option<bool>,
     /// File of findings that are known and accepted, as `--write-baseline` writes it; relative to the settings file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
@@ -106,7 +109,7 @@ pub fn parse(name: &str, text: &str) -> Result<Settings, String> {
     } else {
         toml::Value::Table(table)
     };
-    let known = ["select", "fail-on", "require-weights", "vllm", "baseline", "ignore"];
+    let known = ["select", "fail-on", "require-weights", "vllm", "trust-remote-code", "baseline", "ignore"];
     for key in own.as_table().into_iter().flat_map(|t| t.keys()) {
         if !known.contains(&key.as_str()) {
             return Err(match nearest_name(known, key) {

@@ -26,6 +26,7 @@ pub(super) fn target(t: &Target) -> report::Target {
         quantization: t.quantization.clone(),
         load_format: t.load_format.clone(),
         language_model_only: t.language_model_only,
+        trust_remote_code: t.trust_remote_code,
     }
 }
 

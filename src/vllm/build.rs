@@ -34,10 +34,9 @@ impl<'a> Builder<'a> {
     pub fn build(
         version: &'a str,
         class: &Rc<ClassFile>,
-        config: &'a Value,
+        scope: &Scope,
         method: &'a mut Method,
         trace: &'a mut Trace,
-        extra: &[(&str, Value)],
     ) -> Tree {
         let mut b = Builder {
             version,
@@ -47,8 +46,7 @@ impl<'a> Builder<'a> {
             files: Vec::new(),
             paths: rustc_hash::FxHashMap::default(),
         };
-        let scope = Scope { config, root: config, vars: extra };
-        b.class(class, 0, "", &scope);
+        b.class(class, 0, "", scope);
         b.tree
     }
 

@@ -18,6 +18,8 @@ pub struct Resolved {
     pub value: Value,
     /// `model_type`.
     pub model_type: String,
+    /// The class is remote code: of its fields only those are known that the file gives.
+    pub remote: bool,
 }
 
 impl Resolved {
@@ -74,23 +76,24 @@ fn unknown(detail: String) -> Event {
     e
 }
 
+/// The model type; a few architectures stand for one (`_ARCHITECTURE_TO_MODEL_TYPE`).
+pub(super) fn model_type(version: &str, raw: &Value) -> Option<String> {
+    if let Some(named) = raw.get("model_type") {
+        return named.as_str().map(str::to_owned);
+    }
+    let architecture = raw.get("architectures")?.get(0)?.as_str()?;
+    facts::names(version)?.by_architecture.get(architecture).cloned()
+}
+
 /// Resolve a `config.json` value; the error is the event that ends the load there.
 pub fn resolve(version: &str, raw: &Value) -> Result<Resolved, Box<Event>> {
-    let model_type = match raw.get("model_type") {
-        Some(Value::String(s)) => s.as_str(),
-        _ => {
-            let text = "Unrecognized model in <dir>. Should have a `model_type` key in its config.json.".to_owned();
-            return Err(Box::new(refused(Kind::ModelTypeUnknown, "ValidationError", text, "/model_type")));
-        }
+    let Some(model_type) = &model_type(version, raw) else {
+        let text = "Unrecognized model in <dir>. Should have a `model_type` key in its config.json.".to_owned();
+        return Err(Box::new(refused(Kind::ModelTypeUnknown, "ValidationError", text, "/model_type")));
     };
     let Some(program) = facts::config(version, model_type) else {
         if facts::names(version).is_none_or(|n| n.model_types.iter().any(|t| t == model_type)) {
             return Err(Box::new(unknown(format!("no facts yet for the config class of model type `{model_type}`"))));
-        }
-        if raw.get("auto_map").is_some() {
-            return Err(Box::new(unknown(format!(
-                "model type `{model_type}` is remote code (`auto_map`): vLLM takes it only with --trust-remote-code, and what its code does is not in these files"
-            ))));
         }
         let text = format!(
             "The checkpoint you are trying to load has model type `{model_type}` but Transformers does not recognize this architecture. \
@@ -117,7 +120,7 @@ pub fn resolve(version: &str, raw: &Value) -> Result<Resolved, Box<Event>> {
                     mismatch between the model config and vLLM's expectations. Please ensure that the model config is compatible with vLLM.";
         return Err(Box::new(refused(Kind::ConfigField, "ValidationError", text.to_owned(), "/text_config")));
     }
-    Ok(Resolved { value: Value::Object(value), model_type: model_type.to_owned() })
+    Ok(Resolved { value: Value::Object(value), model_type: model_type.to_owned(), remote: false })
 }
 
 /// One config class: aliases, types, defaults, sub-configs, derived fields, validators.
@@ -197,7 +200,7 @@ fn run(
     }
     for (field, expr) in &program.derive {
         let snapshot = Value::Object(std::mem::take(&mut out));
-        let value = expr.eval(&Scope { config: &snapshot, root: &snapshot, vars: &[] });
+        let value = expr.eval(&Scope::new(&snapshot, &[]));
         if let Value::Object(o) = snapshot {
             out = o;
         }
@@ -209,7 +212,7 @@ fn run(
         })?;
     }
     let snapshot = Value::Object(out);
-    let scope = Scope { config: &snapshot, root: &snapshot, vars: &[] };
+    let scope = Scope::new(&snapshot, &[]);
     for check in &program.checks {
         if !check.ok.truth(&scope) {
             let text = python::fill(&check.message, &snapshot);

@@ -353,7 +353,7 @@ mod tests {
 
     fn mapper(v: Value, config: &Value) -> Mapper {
         let file: MapperFile = serde_json::from_value(v).unwrap();
-        Mapper::new(Some(&file), &Scope { config, root: config, vars: &[] })
+        Mapper::new(Some(&file), &Scope::new(config, &[]))
     }
 
     fn kept(m: &Mapper, name: &str) -> (String, Vec<Shard>) {

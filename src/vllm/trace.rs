@@ -82,6 +82,10 @@ kinds! {
     ArchitectureRemoved,
     /// A draft model, which cannot be served on its own.
     DraftModel,
+    /// The config class is remote code, and the run does not trust it (`pointer`).
+    RemoteCode,
+    /// The config class is remote code, and its file is not there (`detail` = file).
+    RemoteCodeMissing,
     /// A `load_format`, `quantization` or other argument that vLLM refuses.
     ArgumentRefused,
     // --- quantization config

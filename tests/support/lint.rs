@@ -22,6 +22,7 @@ pub fn target(case: &Case) -> Target {
         quantization: text("quantization"),
         load_format: text("load_format").unwrap_or(default.load_format),
         language_model_only: case.json.pointer("/args/language_model_only") == Some(&Value::Bool(true)),
+        trust_remote_code: case.json.pointer("/args/trust_remote_code") == Some(&Value::Bool(true)),
         ..Target::default()
     }
 }
@@ -51,6 +52,9 @@ pub fn report(case: &Case, args: &[&str]) -> (String, Exit) {
     }
     if target.language_model_only {
         all.push("--language-model-only");
+    }
+    if target.trust_remote_code {
+        all.push("--trust-remote-code");
     }
     all.extend(args);
     let (text, exit) = folder(&path, &all);
