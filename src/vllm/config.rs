@@ -123,6 +123,13 @@ pub fn resolve(version: &str, raw: &Value) -> Result<Resolved, Box<Event>> {
     Ok(Resolved { value: Value::Object(value), model_type: model_type.to_owned(), remote: false })
 }
 
+/// A sub-config by the class of its model type; none where there is none, or no facts.
+pub(super) fn inner(version: &str, raw: &Value, field: &str) -> Result<Option<Value>, Box<Event>> {
+    let program = raw.get("model_type").and_then(Value::as_str).and_then(|t| facts::config(version, t));
+    let (Some(program), Some(object)) = (program, raw.as_object()) else { return Ok(None) };
+    run(version, &program, object, &format!("/{field}"), 1).map(|o| Some(Value::Object(o)))
+}
+
 /// One config class: aliases, types, defaults, sub-configs, derived fields, validators.
 fn run(
     version: &str,

@@ -60,8 +60,15 @@ fn deepseek(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
 
 /// `FalconModel.load_weights`: a fused weight comes in one piece.
 fn whole(s: &mut Stream, at: usize, name: &str, t: &Stored) {
+    if name.ends_with(".bias") && find(s, at, name).is_none() {
+        return s.dropped(at, ".bias", t);
+    }
+    piece(s, at, name, t);
+}
+
+/// `param = params_dict[name]`, as a whole, also when that is fused.
+fn piece(s: &mut Stream, at: usize, name: &str, t: &Stored) {
     match find(s, at, name) {
-        None if name.ends_with(".bias") => s.dropped(at, ".bias", t),
         Some((module, _)) if s.tree.modules[module].kind.is_fused() => {
             let leaf = name.rsplit_once('.').map_or(name, |(_, leaf)| leaf);
             s.fused(module, leaf, None, t);
@@ -77,16 +84,16 @@ fn rows(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
     }
     match tables.stacked.iter().find(|(_, stored, _)| name.contains(stored.as_str())) {
         Some((param, stored, shard)) => stacked(s, at, &name.replace(stored.as_str(), param), *shard, t),
-        None => plain(s, at, name, t),
+        None => piece(s, at, name, t),
     }
 }
 
 /// `VariableResolutionResamplerModel.load_weights`.
 fn known(s: &mut Stream, at: usize, name: &str, t: &Stored) {
-    match find(s, at, name) {
-        Some((module, slot)) => s.plain(module, slot, t),
-        None => s.dropped(at, "no parameter of this name", t),
+    if find(s, at, name).is_none() {
+        return s.dropped(at, "no parameter of this name", t);
     }
+    piece(s, at, name, t);
 }
 
 /// `param = params_dict[name]`, as a whole.

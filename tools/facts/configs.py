@@ -320,7 +320,36 @@ def base_of(t):
     """Fields that the class has no default for."""
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../oracle"))
     from _configs import FIXES
-    return {k: v for k, v in FIXES.get(t, {}).items() if not k.startswith("-") and "." not in k}
+    import plan
+    given = (plan.OVERRIDE.get(("configs", t)) or {}).get("given", {})
+    return {**given, **{k: v for k, v in FIXES.get(t, {}).items() if not k.startswith("-") and "." not in k}}
+
+
+def remote(t, entry=None):
+    """Stands in for the program of a config class that is remote code (`_remote.py`), and for those of its sub-configs: every field that
+    is known of it is given, since nobody knows what the class makes of one that is not. False: it is none."""
+    import plan
+    from _mocks import is_sub
+    from _remote import RAW, REMOTE
+    entry = entry or REMOTE.get(t)
+    if ("configs", t) in plan.OVERRIDE:
+        return True
+    if entry is None or "_class" in entry:
+        return False
+    base = plan.load("configs", entry["_base"]) if "_base" in entry else {"fields": {"tie_word_embeddings": {"default": True, "type": "any"}}}
+    own = {k: v for k, v in entry.items() if k[0] != "_" and k != "model_type"}
+    subs = {k: v for k, v in own.items() if isinstance(v, dict) and is_sub(k, v) and k not in RAW.get(t, ())}
+    given = {k: v for k, v in own.items() if k not in subs}
+    for k, v in subs.items():
+        inner = v.setdefault("model_type", f"{t}.{k}")
+        if not plan.load("configs", inner):
+            remote(inner, v)
+    llm = [["text_config", "llm_config"]] if "llm_config" in subs and "text_config" not in subs else []
+    plan.OVERRIDE[("configs", t)] = {
+        **base, "model_type": t, "class": t, "fields": {**base["fields"], **{k: {"default": v, "type": "any"} for k, v in given.items()}},
+        "auto": {**base.get("auto", {}), **{k: {"model_type": v["model_type"], "default": v} for k, v in subs.items()}},
+        "derive": [*base.get("derive", []), *llm], "given": given}
+    return True
 
 
 def check(model_type, n, seed=0):

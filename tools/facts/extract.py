@@ -134,7 +134,8 @@ def filled(model_type, raw, message):
 
 def part(model_type, cls):
     """Where among the sub-configs of a model type the one of class `cls` is: [(field, model type), ...]; [] for itself or nowhere."""
-    for field, sub in ((load("configs", model_type) or {}).get("sub") or {}).items():
+    program = load("configs", model_type) or {}
+    for field, sub in {**program.get("sub", {}), **program.get("auto", {})}.items():
         t = sub["model_type"]
         if (load("configs", t) or {}).get("class") == cls:
             return [(field, t)]
@@ -383,7 +384,7 @@ class Gen:
         kind = obs[0][1]["kind"]
         if kind != "auto":
             return obs[0][1]
-        extras = {k: obs[0][1][k] for k in ("permute", "segments", "skip", "prefix", "turned", "one_row") if k in obs[0][1]}
+        extras = {k: obs[0][1][k] for k in ("permute", "segments", "skip", "prefix", "turned", "one_row", "zero_bias") if k in obs[0][1]}
         out = {"kind": "auto", **extras, "mapper": self.mapper([(e, l["mapper"]) for e, l in obs], path) or None}
         for key in ("ignore_prefixes", "ignore_suffixes"):
             lists = [l[key] for _, l in obs]

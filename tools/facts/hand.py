@@ -45,6 +45,10 @@ KEYED_GLM4_LITE = {**KEYED_MLA, "stacked": [r for r in KEYED_MLA["stacked"] if r
 QWEN2_MOE = {"kind": "auto", "one_row": "mlp.shared_expert_gate"}
 # By key, a fused weight as a whole.
 FALCON = {"kind": "keyed", "dialect": "whole"}
+OPENVLA = {"kind": "auto", "mapper": {
+    "substr": [[".ls1.scale_factor", ".ls1.gamma"], [".ls2.scale_factor", ".ls2.gamma"]],
+    "prefix": [["vision_backbone.featurizer.", "vision_backbone.dinov2_featurizer."],
+               ["vision_backbone.fused_featurizer.", "vision_backbone.siglip_featurizer."]]}}
 LOADERS = {
     "deepseek_v2.DeepseekV2Model.load_weights": ("83579b19b333", KEYED_MLA),
     "llama4.Llama4Model.load_weights": ("d4fa57e9bdc9", LLAMA4),
@@ -68,6 +72,19 @@ LOADERS = {
     "roberta.RobertaEmbeddingModel.load_weights": ("ca03354f1168", ROBERTA),
     "falcon.FalconModel.load_weights": ("6e67696a9dce", FALCON),
     "gpt_oss.GptOssModel.load_weights": ("1959a135ae8e", GPT_OSS),
+    "clip.CLIPVisionTransformer.load_weights": ("3a18845ef00b", BUILT),
+    "blip.BlipVisionModel.load_weights": ("c27507725de0", BUILT),
+    "idefics2_vision_model.Idefics2VisionTransformer.load_weights": ("e129d5627f56", BUILT),
+    "lfm2_siglip2.Siglip2Model.load_weights": ("252462877b85", {**BUILT, "skip": ["vision_model.encoder.layers.", "null", "null"]}),
+    "pixtral.PixtralHFVisionModel.load_weights": ("1a156ed928c2", {
+        **KEYED_ROWS, "stacked": QKV + [[f".{p}", f".{n}", i] for p, n, i in GATE_UP], "skip": ["transformer.layers.", "null", "null"]}),
+    "openpangu_vl.OpenPanguVisionTransformer.load_weights": ("51fd88bbcb23", {
+        **KEYED_ROWS, "stacked": [["attn.qkv.", f"attn.{p}.", p] for p in "qkv"] + GATE_UP}),
+    "openvla.OpenVLAForActionPrediction.load_weights": ("4bc092487699", OPENVLA),
+    "ernie45_vl.Ernie4_5_VisionTransformer.load_weights": ("bf5aa356acf6", KEYED_ROWS),
+    "ernie45_vl.VariableResolutionResamplerModel.load_weights": ("58e86122d2c8", {"kind": "keyed", "dialect": "known"}),
+    "whisper.WhisperForConditionalGeneration.load_weights": ("fff50d8be107", {
+        "kind": "auto", "zero_bias": [".k_proj.weight", ".k_proj.weight_packed"]}),
 }
 
 # Refusals of constructors whose condition the search does not find: what the message looks like, and the row of `refuses`.

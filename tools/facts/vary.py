@@ -144,6 +144,9 @@ def config(model_type, rng, extra=(), top=True, table=None):
         others = next((ts for ts in AUTO if t in ts), [t])
         t = t if rng.random() < .6 else rng.choice([x for x in others if load("configs", x)] or [t])
         d[f] = config(t, rng, extra, False, table)
+        named = (sub["default"] or {}).get("architectures")
+        if named and t == sub["model_type"]:
+            d[f]["architectures"] = named
     return d
 
 
