@@ -18,6 +18,10 @@ pub struct Loader {
     /// Names it may ignore under a condition, by prefix.
     #[serde(default)]
     pub ignore_prefixes_if: Vec<(Expr, Vec<String>)>,
+    /// Layers whose names it may ignore: prefix, first index, how many (`Base.ignore_unexpected_prefixes` of the
+    /// Transformers backend, for the layers of a drafter).
+    #[serde(default)]
+    pub ignore_layers: Option<(String, Expr, Expr)>,
     /// Names it may ignore, by suffix.
     #[serde(default)]
     pub ignore_suffixes: Vec<String>,

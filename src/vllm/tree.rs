@@ -1,6 +1,6 @@
 //! The module tree of a class for one config: what vLLM constructs, and which parameters every module has.
 
-use super::mapper::Mapper;
+use super::mapper::{MAX_INDEX, Mapper};
 use super::method::{CacheScales, Element, Load};
 use crate::facts::{self, Dialect, NodeKind, Scope};
 use serde_json::Value;
@@ -156,6 +156,10 @@ impl Loader {
                 .iter()
                 .chain(l.ignore_prefixes_if.iter().filter(|(w, _)| w.truth(scope)).flat_map(|(_, p)| p))
                 .cloned()
+                .chain(l.ignore_layers.iter().flat_map(|(prefix, first, n)| {
+                    let (first, n) = (first.size(scope).unwrap_or(0), n.size(scope).unwrap_or(0).min(MAX_INDEX));
+                    (first..first.saturating_add(n)).map(move |i| format!("{prefix}{i}."))
+                }))
                 .collect(),
             ignore_suffixes,
             before: Before {

@@ -36,6 +36,9 @@ GUESS = True
 QUANTS = ["fp8", "compressed-tensors", "torchao", "awq"]
 
 
+DRAFTED = " else ".join(f"{f} if {f} != null" for f in ("n_predict", "num_nextn_predict_layers", "mtp_num_hidden_layers")) + " else 0"
+
+
 class Sample:
     count = 0
 
@@ -398,17 +401,23 @@ class Gen:
                     byc.setdefault(c, []).append(x)
             if byc:
                 out[key + "_if"] = [[c, xs] for c, xs in byc.items()]
-        skips = [(e, l["skip_rows"]) for e, l in obs if "skip_rows" in l]
-        if skips:
-            # Where nothing is left out, only the number says so.
-            number = [(e, len(l["skip_rows"][1]) if "skip_rows" in l else 0) for e, l in obs]
-            out["skip"] = [skips[0][1][0], self.number([(e, r[1][0]) for e, r in skips], f"{path}: first layer left out"),
-                           self.number(number, f"{path}: layers left out")]
+        for word, seen in (("skip", "skip_rows"), ("ignore_layers", "ignore_rows")):
+            rows = [(e, l[seen]) for e, l in obs if seen in l]
+            if rows:
+                # Where nothing is left out, only the number says so.
+                number = [(e, len(l[seen][1]) if seen in l else 0) for e, l in obs]
+                count = DRAFTED if word == "ignore_layers" and self.drafted(number) else self.number(number, f"{path}: layers left out")
+                out[word] = [rows[0][1][0], self.number([(e, r[1][0]) for e, r in rows], f"{path}: first layer left out"), count]
         aware = {l["quant_aware"] for _, l in obs}
         if len(aware) > 1:
             self.unknown.append(f"{path}: quant_aware varies")
         out["quant_aware"] = aware.pop()
         return out
+
+    def drafted(self, obs):
+        """Whether the number of layers is the one that `Base.recursive_replace` of the Transformers backend leaves to the drafter."""
+        from expr import ev
+        return all(ev(DRAFTED, dict(config=e.sample.config, root=e.sample.config, vars=e.vars)) == n for e, n in obs)
 
     def mapper(self, obs, path):
         out = {}

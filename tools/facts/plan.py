@@ -141,6 +141,10 @@ def loader(l, s):
             first, n = ev(l["skip"][1], s), ev(l["skip"][2], s)
             if n:
                 out["skip_rows"] = [l["skip"][0], list(range(first, first + n))]
+        if "ignore_layers" in l:
+            prefix, first, n = l["ignore_layers"][0], ev(l["ignore_layers"][1], s), ev(l["ignore_layers"][2], s)
+            if n:
+                out["ignore_rows"] = [prefix, list(range(first, first + n))]
         out.update(mapper=mapper(l.get("mapper"), s), ignore_prefixes=ign, ignore_suffixes=suf,
                    quant_aware=bool(l.get("quant_aware", False)))
     return out

@@ -47,7 +47,7 @@ FIELDS = [
     (r"^(num_experts_per_tok|top_k_experts)$", pick(1, 2)),
     (r"^n_shared_experts$", pick(None, 1, 2, 3)),
     (r"^(n_group|topk_group)$", pick(1)),
-    (r"^num_nextn_predict_layers$", pick(0, 1)),
+    (r"^(num_nextn_predict_layers|n_predict|mtp_num_hidden_layers)$", pick(0, 1)),
     (r"^topk_method$", pick("noaux_tc", "greedy")),
     (r"^scoring_func$", pick("softmax", "sigmoid")),
     (r"^mlp_only_layers$", lambda r, d: [i for i in range(d.get("num_hidden_layers", 4)) if r.random() < .3] if r.random() < .6 else []),
