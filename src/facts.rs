@@ -30,9 +30,9 @@ pub struct ClassFile {
     /// How the head stands to the embedding; absent when the class builds no head.
     #[serde(default)]
     pub tie: Option<Tie>,
-    /// Sub-configs that get the outer config's `tie_word_embeddings` (`VllmConfig.with_hf_config`), by dotted name.
+    /// Whose `tie_word_embeddings` goes into which sub-config (`VllmConfig.with_hf_config`), by dotted name, in order.
     #[serde(default = "text_config")]
-    pub tie_into: Vec<String>,
+    pub tie_into: Vec<(String, String)>,
     /// Configs that the constructor refuses.
     #[serde(default)]
     pub refuses: Vec<Refusal>,
@@ -43,8 +43,8 @@ pub struct ClassFile {
     pub tree: Node,
 }
 
-fn text_config() -> Vec<String> {
-    vec!["text_config".into()]
+fn text_config() -> Vec<(String, String)> {
+    vec![(String::new(), "text_config".into())]
 }
 
 /// A config that a constructor cannot take.
@@ -282,6 +282,9 @@ pub struct AutoConfig {
     pub model_type: Option<String>,
     /// What stands there when there is none at all, itself without its defaults.
     pub default: Option<Value>,
+    /// Key of `config.json`, where it is not the field's name.
+    #[serde(default)]
+    pub from: Option<String>,
 }
 
 /// A validator of a config class.

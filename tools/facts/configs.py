@@ -8,6 +8,7 @@ code, so it is written down here once (DERIVE, CHECKS) and `--check` compares it
 """
 import argparse
 import dataclasses
+import functools
 import hashlib
 import inspect
 import json
@@ -138,7 +139,13 @@ def program(model_type, cls):
     subs = cls.sub_configs or {}
     if subs:
         out["sub"] = {k: {"model_type": v.model_type, "default": SUB_DEFAULT.get((model_type, k)) or sub_default(cls, k)}
-                      for k, v in subs.items() if hasattr(v, "model_type")}
+                      for k, v in subs.items() if getattr(v, "model_type", "")}
+    if found := undeclared(cls):
+        out["sub"] = {f: {"model_type": c.model_type, "default": sub_default(cls, f), **({"from": key} if key != f else {})}
+                      for f, (c, key, auto) in found.items() if not auto}
+        out["auto"] = {f: {**auto_default(cls, f, key), **({"from": key} if key != f else {})} for f, (_, key, auto) in found.items() if auto}
+        for f in [f for f in out["fields"] if f in found or f in {key for _, key, _ in found.values()}]:
+            del out["fields"][f]
     auto = [k for k, v in subs.items() if not hasattr(v, "model_type")]
     if auto:
         # Of whatever class their own `model_type` names; else of this one.
@@ -164,6 +171,35 @@ def program(model_type, cls):
     post = cls.__dict__.get("__post_init__") or (init and init.__dict__["__init__"])
     if post:
         out["source"] = {post.__qualname__: hashlib.sha256(inspect.getsource(post).encode()).hexdigest()[:12]}
+    return out
+
+
+@functools.cache
+def undeclared(cls):
+    """Sub-configs that a constructor makes without saying so in `sub_configs`: field -> (class, key it is made from, whether its own
+    `model_type` names the class)."""
+    if cls.sub_configs:
+        return {}
+    init = cls.__dict__.get("__init__")
+    try:
+        text = inspect.getsource(init) if init else ""
+    except (OSError, TypeError):
+        return {}
+    out = {}
+    for f in dict.fromkeys(re.findall(r"self\.(\w+_config)(?:: [\w. |]+)? = ", text)):
+        value = next(v for v in re.findall(rf"self\.{f}(?:: [\w. |]+)? = (.{{1,200}})", text, re.S) if not v.startswith("None"))
+        key = re.match(r'\w+\(\*\*kwargs\.pop\("(\w+)"|(?:[^\n]*\n?[^\n]*\n?[^\n]*)\(\*\*\(?(\w+_config)\b|(\w+_config)\n', value)
+        key = next((g for g in key.groups() if g), f) if key else f
+        made = []
+        for given in ({}, {"model_type": "qwen3"}):
+            try:
+                made.append(getattr(cls(**{key: given}), f))
+            except Exception:       # noqa: BLE001  it wants more than nothing
+                pass
+        made = [m for m in made if hasattr(m, "to_dict")]
+        if made:
+            auto = type(made[-1]).model_type == "qwen3" and (len(made) == 1 or len({type(m) for m in made}) > 1)
+            out[f] = (type(made[0]), key, auto)
     return out
 
 
@@ -225,10 +261,10 @@ def sub_default(cls, field):
         return "null"
 
 
-def auto_default(cls, field):
+def auto_default(cls, field, key=None):
     """Model type of a sub-config that names none, and what stands there when there is none at all."""
     try:
-        named = getattr(cls(**{field: {}}), field).model_type
+        named = getattr(cls(**{key or field: {}}), field).model_type
     except Exception:       # noqa: BLE001  it has to name one
         named = None
     try:
@@ -290,7 +326,7 @@ def write(t, out):
     import vary
     cls = class_of(t)
     vary.BASE[t] = base_of(t)
-    for field, s in (cls.sub_configs or {}).items():
+    for field, s in {**(cls.sub_configs or {}), **{f: c for f, (c, _, auto) in undeclared(cls).items()}}.items():
         st = getattr(s, "model_type", None)
         if st:
             INNER[st] = s
@@ -336,7 +372,7 @@ def remote(t, entry=None):
         return True
     if entry is None or "_class" in entry:
         return False
-    base = plan.load("configs", entry["_base"]) if "_base" in entry else {"fields": {"tie_word_embeddings": {"default": True, "type": "any"}}}
+    base = plan.load("configs", entry["_base"]) if "_base" in entry else {"fields": {"tie_word_embeddings": {"default": None, "type": "bool"}}}
     own = {k: v for k, v in entry.items() if k[0] != "_" and k != "model_type"}
     subs = {k: v for k, v in own.items() if isinstance(v, dict) and is_sub(k, v) and k not in RAW.get(t, ())}
     given = {k: v for k, v in own.items() if k not in subs}

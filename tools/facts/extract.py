@@ -54,7 +54,7 @@ class Sample:
 
 def at(config, path):
     """Sub-config by its dotted name."""
-    for field in path.split("."):
+    for field in filter(None, path.split(".")):
         config = config[field]
     return config
 
@@ -101,15 +101,15 @@ def draw(arch, model_type, rng, extra, wrapper, tries=40, table=None):
     raise Hopeless(f"no admissible config in {tries} tries: {refused.most_common(3)}")
 
 
-def tie_inner(config, paths):
+def tie_inner(config, chain):
     """`VllmConfig.with_hf_config` gives the language model the outer config's flag: in a copy where it has to find its architecture itself,
     so that the outer class goes on with `kept_tie_word_embeddings`."""
-    for path in paths:
-        inner = at(config, path)
-        if "tie_word_embeddings" in config:
+    for source, path in chain:
+        outer, inner = at(config, source), at(config, path)
+        if outer.get("tie_word_embeddings") is not None:
             copied = not inner.get("architectures") and inner.get("model_type") in load(".", "names")["causal"]
-            inner["kept_tie_word_embeddings"] = (inner if copied else config).get("tie_word_embeddings")
-            inner["tie_word_embeddings"] = config["tie_word_embeddings"]
+            inner["kept_tie_word_embeddings"] = (inner if copied else outer).get("tie_word_embeddings")
+            inner["tie_word_embeddings"] = outer["tie_word_embeddings"]
 
 
 def filled(model_type, raw, message):

@@ -145,6 +145,9 @@ def simple(obs):
             for c in (k, k - 1, 2, 4):
                 if c > 1 and (row // c == t).all():
                     best.append((2 + cost_of(n), f"{n} // {c}"))
+        d = t - 2 * row
+        if (d == d[0]).all() and 0 < abs(d[0]) <= 2:
+            best.append((2.6 + cost_of(n), f"{n} * 2 {'+' if d[0] > 0 else '-'} {abs(int(d[0]))}"))
         d = t - row
         if (d == d[0]).all() and 0 < abs(d[0]) <= 8:
             best.append((2.3 + cost_of(n), f"{n} {'+' if d[0] > 0 else '-'} {abs(int(d[0]))}"))

@@ -46,7 +46,7 @@ def resolve(raw, facts=HERE, model_type=None, depth=0):
     for a, k in alias.items():
         out[a] = copy.deepcopy(out.get(k))
     for field, sub in program.get("sub", {}).items():
-        v = out.get(field)
+        v = out.get(sub.get("from", field))
         t, default = sub.get("model_type"), sub.get("default")
         if v is None and default == "flat":
             inner = load("configs", t, facts)["fields"]
@@ -56,7 +56,7 @@ def resolve(raw, facts=HERE, model_type=None, depth=0):
         if isinstance(v, dict):
             out[field] = resolve(v, facts, t, depth + 1) if load("configs", t, facts) else v
     for field, sub in program.get("auto", {}).items():
-        v = out.get(field)
+        v = out.get(sub.get("from", field))
         v = copy.deepcopy(sub["default"]) if v is None else v
         if isinstance(v, dict):
             out[field] = resolve(v, facts, v.get("model_type") or sub["model_type"], depth + 1)

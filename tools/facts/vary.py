@@ -19,7 +19,7 @@ def layers(r, d):
 
 
 def upto(name, top=0):
-    return lambda r, d: r.randint(0, max(0, d.get(name, 4) - 1 + top))
+    return lambda r, d: r.randint(0, max(0, (d.get(name) or 4) - 1 + top))
 
 
 def divisor(name):
@@ -138,15 +138,17 @@ def config(model_type, rng, extra=(), top=True, table=None):
         if top and f not in ("text_config", "vision_config") and rng.random() < NULL:
             d[f] = None
             continue
-        d[f] = config(t, rng, extra, False, table)
+        d[sub.get("from", f)] = config(t, rng, extra, False, table)
     for f, sub in p.get("auto", {}).items():
         t = sub["model_type"] or (sub["default"] or {}).get("model_type")
         others = next((ts for ts in AUTO if t in ts), [t])
         t = t if rng.random() < .6 else rng.choice([x for x in others if load("configs", x)] or [t])
-        d[f] = config(t, rng, extra, False, table)
+        t = t or "llama"        # it has to name one
+        key = sub.get("from", f)
+        d[key] = config(t, rng, extra, False, table)
         named = (sub["default"] or {}).get("architectures")
         if named and t == sub["model_type"]:
-            d[f]["architectures"] = named
+            d[key]["architectures"] = named
     return d
 
 
@@ -181,6 +183,8 @@ def settle(d, full, rng):
         if a in full and b in full:
             d[b] = rng.choice((1, 2, 3))
             d[a] = rng.randrange(d[b])
+    if "n_group" in full and "topk_group" in full:      # of one kind or none, whatever the method of choice
+        d["n_group"] = d["topk_group"] = 1
     if number(full.get("pad_token_id")) and full["pad_token_id"] >= 1000:
         d["pad_token_id"] = 0           # torch wants it within the vocabulary
     if "word_embed_proj_dim" in full and number(full.get("hidden_size")):
