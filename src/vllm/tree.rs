@@ -115,6 +115,9 @@ impl Loader {
             };
             return Loader::Keyed(Keyed {
                 dialect: l.dialect,
+                renames: Mapper::new(l.mapper.as_ref(), scope).rename_only(),
+                strict: l.strict.clone(),
+                banks: l.banks,
                 stacked: l.stacked.iter().filter_map(|(p, w, s)| Some((p.clone(), w.clone(), shard(s)?))).collect(),
                 optional: l.optional.clone(),
                 skip_layers: (first, first.saturating_add(n)),
@@ -231,6 +234,12 @@ impl Before {
 pub struct Keyed {
     /// Which loop.
     pub dialect: Dialect,
+    /// What names become before anything else.
+    pub renames: Mapper,
+    /// `Lenient`: names that are no parameter and begin with one of these raise.
+    pub strict: Vec<String>,
+    /// Experts may come in one piece.
+    pub banks: bool,
     /// Parameter, name in the checkpoint, shard.
     pub stacked: Vec<(String, String, u16)>,
     /// Parameters that fall back to the plain name.

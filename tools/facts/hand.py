@@ -42,6 +42,26 @@ KEYED_GLM4_LITE = {**KEYED_MLA, "stacked": [r for r in KEYED_MLA["stacked"] if r
 QWEN2_MOE = {"kind": "auto", "one_row": "mlp.shared_expert_gate"}
 # By key, a fused weight as a whole.
 FALCON = {"kind": "keyed", "dialect": "whole"}
+# Multi-head or multi-head latent attention: of the rows of both, those lead nowhere whose module is not there.
+KEYED_AXK1 = {**KEYED_MLA, "stacked": KEYED_GLM4_LITE["stacked"] + [[p[1:], n[1:], i] for p, n, i in QKV], "optional": ["fused_qkv_a_proj", "qkv_proj"]}
+# The drafter's layers are left out before AutoWeightsLoader sees them.
+NO_DRAFTER = {"kind": "auto", "skip": ["layers.", "num_hidden_layers", "num_nextn_predict_layers"]}
+NO_DRAFTER_OUTSIDE = {"kind": "auto", "skip": ["model.layers.", "num_hidden_layers", "num_nextn_predict_layers"]}
+GATE_UP = [[".gate_up_proj", ".gate_proj", 0], [".gate_up_proj", ".up_proj", 1]]
+KEYED_HYV3 = {"kind": "keyed", "stacked": QKV + GATE_UP, "mapper": {"substr": [["router.gate.", "gate."]]}}
+# Experts one by one, or all in one tensor.
+KEYED_GRANITE = {"kind": "keyed", "stacked": QKV, "banks": True, "mapper": {
+    "substr": [["A_log", "A"]],
+    "suffix": [[".block_sparse_moe.input_linear.weight", ".block_sparse_moe.experts.gate_up_proj"],
+               [".block_sparse_moe.output_linear.weight", ".block_sparse_moe.experts.down_proj"],
+               [".block_sparse_moe.router.layer.weight", ".block_sparse_moe.gate.weight"]]}}
+MIMO_V2 = {"kind": "keyed", "dialect": "lenient", "stacked": [[p[1:], n[1:], i] for p, n, i in QKV + GATE_UP]}
+MODERNBERT = {"kind": "keyed", "dialect": "lenient",
+              "mapper": {"prefix": [["model.layers.", "encoder_layer.layers."], ["layers.", "encoder_layer.layers."], ["model.", ""]]}}
+MODERNBERT_CLASSIFIER = {"kind": "keyed", "dialect": "lenient", "strict": ["classifier", "pooling."],
+                         "mapper": {"prefix": [["model.layers.", "model.encoder_layer.layers."], ["head.", "pooling."]]}}
+# `_create_pooling_model_cls`: names of the bare model, where there is one inside.
+POOLING = {"kind": "auto", "prefix": ["model.", ["lm_head.", "score."]], "child": "model"}
 LOADERS = {
     "deepseek_v2.DeepseekV2Model.load_weights": ("83579b19b333", KEYED_MLA),
     "llama4.Llama4Model.load_weights": ("d4fa57e9bdc9", LLAMA4),
@@ -64,6 +84,19 @@ LOADERS = {
     "bert.BertEmbeddingModel.load_weights": ("c49dfda86dd7", BERT),
     "roberta.RobertaEmbeddingModel.load_weights": ("ca03354f1168", ROBERTA),
     "falcon.FalconModel.load_weights": ("6e67696a9dce", FALCON),
+    "AXK1.AXK1Model.load_weights": ("b84c691b17b0", KEYED_AXK1),
+    # `_normalize_lm_head` changes values only.
+    "bailing_moe.BailingMoeForCausalLM.load_weights": ("4bef9569f96d", AS_MEASURED),
+    "openpangu.OpenPanguModel.load_weights": ("e905029921c8", NO_DRAFTER),
+    "hy_v3.HYV3ForCausalLM.load_weights": ("cf196eee8609", NO_DRAFTER_OUTSIDE),
+    "hy_v3.HYV3Model.load_weights": ("344766b96635", KEYED_HYV3),
+    "granitemoehybrid.GraniteMoeHybridModel.load_weights": ("8cc876906e88", KEYED_GRANITE),
+    "mimo_v2.MiMoV2Model.load_weights": ("e3ac72dce42f", MIMO_V2),
+    "modernbert.ModernBertModel.load_weights": ("12aa66fb832a", MODERNBERT),
+    "modernbert.ModernBertForSequenceClassification.load_weights": ("a8ea55efaaed", MODERNBERT_CLASSIFIER),
+    "gpt2.GPT2ForSequenceClassification.load_weights": ("6c752096b7d1", GPT2),
+    "adapters._create_pooling_model_cls.<locals>.ModelForPooling.load_weights": ("fcff0ca734e5", POOLING),
+    "adapters.as_seq_cls_model.<locals>.ModelForSequenceClassification.load_weights": ("a6680007cf7f", POOLING),
     "gpt_oss.GptOssModel.load_weights": ("1959a135ae8e", GPT_OSS),
 }
 
