@@ -30,6 +30,9 @@ pub struct ClassFile {
     /// How the head stands to the embedding; absent when the class builds no head.
     #[serde(default)]
     pub tie: Option<Tie>,
+    /// Sub-configs that get the outer config's `tie_word_embeddings` (`VllmConfig.with_hf_config`), by dotted name.
+    #[serde(default = "text_config")]
+    pub tie_into: Vec<String>,
     /// Configs that the constructor refuses.
     #[serde(default)]
     pub refuses: Vec<Refusal>,
@@ -38,6 +41,10 @@ pub struct ClassFile {
     pub unknown: Vec<String>,
     /// The module tree in construction order.
     pub tree: Node,
+}
+
+fn text_config() -> Vec<String> {
+    vec!["text_config".into()]
 }
 
 /// A config that a constructor cannot take.
@@ -179,10 +186,10 @@ pub struct Node {
     /// `load_weights` of its own.
     #[serde(default)]
     pub loader: Option<Loader>,
-    /// Sub-config that expressions from here down are evaluated in.
+    /// Sub-config that expressions from here down are evaluated in, by dotted name.
     #[serde(default)]
     pub config: Option<String>,
-    /// The subtree is another class's file.
+    /// The subtree is another class's file; `auto`: that of the class that the sub-config names.
     #[serde(default, rename = "use")]
     pub uses: Option<String>,
     /// A second name of another module, by path relative to the class root.
@@ -259,13 +266,22 @@ pub struct ConfigFile {
     pub sub: serde_json::Map<String, Value>,
     /// Sub-configs of whatever class their own `model_type` names (`AutoConfig`).
     #[serde(default)]
-    pub auto: Vec<String>,
+    pub auto: std::collections::BTreeMap<String, AutoConfig>,
     /// Derived fields, in order, after defaults.
     #[serde(default)]
     pub derive: Vec<(String, Expr)>,
     /// Validators that raise.
     #[serde(default)]
     pub checks: Vec<Check>,
+}
+
+/// A sub-config of any class.
+#[derive(Debug, Deserialize)]
+pub struct AutoConfig {
+    /// Model type of one that names none; null: it has to.
+    pub model_type: Option<String>,
+    /// What stands there when there is none at all, itself without its defaults.
+    pub default: Option<Value>,
 }
 
 /// A validator of a config class.
@@ -286,6 +302,9 @@ pub struct Names {
     pub model_types: Vec<String>,
     /// Model type → architecture that stands in when none is named.
     pub base: std::collections::BTreeMap<String, String>,
+    /// The same for a language model inside a wrapper (`MODEL_FOR_CAUSAL_LM_MAPPING_NAMES`).
+    #[serde(default)]
+    pub causal: std::collections::BTreeMap<String, String>,
     /// Model classes of transformers.
     #[serde(default)]
     pub classes: Vec<String>,

@@ -141,8 +141,11 @@ impl Plan {
             return Err(Box::new(e));
         }
         let raw = read_config(cp)?;
-        let mut resolved =
-            if remote::trusted(cp, target, raw)? { remote::resolve(raw) } else { config::resolve(&target.vllm, raw)? };
+        let mut resolved = if remote::trusted(cp, target, raw)? {
+            remote::resolve(&target.vllm, raw)?
+        } else {
+            config::resolve(&target.vllm, raw)?
+        };
         let registry = facts::registry(&target.vllm);
         let found = registry::resolve(&target.vllm, registry.as_ref(), raw, &resolved.model_type)?;
         if found.group == "speculative" {
@@ -178,7 +181,7 @@ impl Plan {
             quantizer.see(cp);
             self.list = Some(quantizer.list());
         }
-        let untied_by = tie::untie(cp, target, &mut resolved, raw, &found, &mut self.trace);
+        let untied_by = tie::untie(cp, target, &mut resolved, raw, &found, &class.tie_into, &mut self.trace);
 
         let multimodal = found.group == "multimodal";
         self.multimodal = multimodal && !target.language_model_only;

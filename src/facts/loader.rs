@@ -18,6 +18,10 @@ pub struct Loader {
     /// Names it may ignore under a condition, by prefix.
     #[serde(default)]
     pub ignore_prefixes_if: Vec<(Expr, Vec<String>)>,
+    /// Layers whose names it may ignore: prefix, first index, how many (`Base.ignore_unexpected_prefixes` of the
+    /// Transformers backend, for the layers of a drafter).
+    #[serde(default)]
+    pub ignore_layers: Option<(String, Expr, Expr)>,
     /// Names it may ignore, by suffix.
     #[serde(default)]
     pub ignore_suffixes: Vec<String>,
@@ -31,7 +35,7 @@ pub struct Loader {
     /// `auto`: segments of names that are replaced before anything else (`MistralForCausalLM.maybe_remap_mistral`).
     #[serde(default)]
     pub segments: Vec<(String, String)>,
-    /// `auto`: list elements that are left out: prefix, first index, how many (null: all).
+    /// List elements that are left out: prefix, first index (null: as many as are built), how many (null: all).
     #[serde(default)]
     pub skip: Option<(String, Expr, Expr)>,
     /// `auto`: a prefix for names that begin with none of the others (`_add_transformer_prefix`).
@@ -44,6 +48,9 @@ pub struct Loader {
     /// `auto`: a tensor of one dimension with this in its name is a matrix of one row.
     #[serde(default)]
     pub one_row: Option<String>,
+    /// `auto`: weights with these endings bring a bias of zeros along (`_create_fake_bias_for_k_proj`).
+    #[serde(default)]
+    pub zero_bias: Vec<String>,
     /// `keyed`: rows of `stacked_params_mapping`: parameter, name in the checkpoint, shard.
     #[serde(default)]
     pub stacked: Vec<(String, String, Value)>,
@@ -79,8 +86,10 @@ pub enum Dialect {
     GptOss,
     /// `FalconModel`: every parameter by its name, fused ones as a whole.
     Whole,
-    /// `MiMoV2Model`, `ModernBertModel`: what is no parameter is passed over.
+    /// `MiMoV2Model`, `ModernBertModel`, `VariableResolutionResamplerModel`: what is no parameter is passed over.
     Lenient,
+    /// `PixtralHFVisionModel`: the rows of `stacked`, then the name as it is.
+    Rows,
 }
 
 /// A `WeightsMapper`, pass by pass, in vLLM's order.

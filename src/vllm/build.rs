@@ -2,12 +2,15 @@
 
 use super::mapper::MAX_INDEX;
 use super::method::{Built, Element, Layer, Load, Method, Offered, Param};
-use super::python;
 use super::trace::{Effect, Event, Kind, Stage, Trace};
 use super::tree::{Loader, Module, Quant, Slot, Tree, join};
+use super::{config, python, registry};
 use crate::facts::{self, BoolOr, ClassFile, Expr, Node, NodeKind, ParamFile, Scope};
+use read::{element, template};
 use serde_json::Value;
 use std::rc::Rc;
+
+mod read;
 
 /// Vocabulary rows are padded to a multiple of this (`DEFAULT_VOCAB_PADDING_SIZE`).
 const VOCAB_PADDING: u64 = 64;
@@ -81,10 +84,11 @@ impl<'a> Builder<'a> {
             return None;
         }
         let null = Value::Null;
-        let config = node.config.as_ref().map_or(outer.config, |c| outer.config.get(c).unwrap_or(&null));
+        let config =
+            node.config.as_ref().map_or(outer.config, |c| outer.config.pointer(&config::pointer(c)).unwrap_or(&null));
         let scope = Scope { config, ..*outer };
         if let Some(inner) = &node.uses {
-            let file = self.file(inner)?;
+            let file = if inner == "auto" { self.named(config, path)? } else { self.file(inner)? };
             return Some(self.class(&file, parent, path, &scope));
         }
         let at = self.tree.modules.len();
@@ -107,7 +111,12 @@ impl<'a> Builder<'a> {
             }
         }
         if let Some(l) = &node.loader {
-            self.tree.modules[at].loader = Some(Rc::new(Loader::read(l, &scope, self.method.cache_scales())));
+            let built = |list: &str| {
+                let list = self.tree.find_below(at, list)?;
+                u64::try_from(self.tree.modules[list].children.len()).ok()
+            };
+            let loader = Loader::read(l, &scope, self.method.cache_scales(), &built);
+            self.tree.modules[at].loader = Some(Rc::new(loader));
         }
         Some(at)
     }
@@ -350,6 +359,17 @@ impl<'a> Builder<'a> {
         self.paths.get(path).copied()
     }
 
+    /// The class of a language model whose config names it.
+    fn named(&mut self, config: &Value, path: &str) -> Option<Rc<ClassFile>> {
+        match registry::inner(self.version, config) {
+            Ok(class) => self.file(&class),
+            Err(why) => {
+                self.tree.unknown.push(format!("{path}: {why}"));
+                None
+            }
+        }
+    }
+
     fn file(&mut self, class: &str) -> Option<Rc<ClassFile>> {
         if let Some((_, f)) = self.files.iter().find(|(n, _)| n == class) {
             return Some(Rc::clone(f));
@@ -362,36 +382,4 @@ impl<'a> Builder<'a> {
         self.files.push((class.to_owned(), Rc::clone(&f)));
         Some(f)
     }
-}
-
-fn element(dtype: &str) -> Element {
-    match dtype {
-        "float32" => Element::F32,
-        "int64" => Element::I64,
-        "int32" => Element::I32,
-        "uint8" => Element::U8,
-        "int8" => Element::I8,
-        "float8_e4m3fn" => Element::F8E4M3,
-        _ => Element::Model,
-    }
-}
-
-/// A quantization prefix: `=`, or a template with `{root}`, index variables and expressions of them.
-fn template(q: &str, path: &str, root: &str, scope: &Scope) -> String {
-    if q == "=" {
-        return path.to_owned();
-    }
-    let mut out = String::new();
-    let mut rest = q;
-    while let Some((before, after)) = rest.split_once('{') {
-        let (key, tail) = after.split_once('}').unwrap_or((after, ""));
-        out.push_str(before);
-        if key == "root" {
-            out.push_str(root);
-        } else if let Ok(e) = Expr::parse(key) {
-            out.push_str(&e.eval(scope).to_string());
-        }
-        rest = tail;
-    }
-    out + rest
 }

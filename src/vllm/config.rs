@@ -8,6 +8,9 @@ use crate::checkpoint::escape_pointer;
 use crate::facts::{self, ConfigFile, Scope};
 use serde_json::{Map, Value};
 
+/// What is left of a language model's own tie flag, for the class around it.
+const KEPT: &str = "kept_tie_word_embeddings";
+
 /// A resolved config.
 #[derive(Debug, Clone)]
 pub struct Resolved {
@@ -30,15 +33,34 @@ impl Resolved {
         self.value.get("tie_word_embeddings").is_some_and(facts::expr::truthy)
     }
 
-    /// Set the tie flag on both levels.
-    pub fn set_tied(&mut self, tied: bool) {
-        if let Some(o) = self.value.as_object_mut() {
-            o.insert("tie_word_embeddings".into(), Value::Bool(tied));
-            if let Some(Value::Object(t)) = o.get_mut("text_config") {
-                t.insert("tie_word_embeddings".into(), Value::Bool(tied));
+    /// Set the tie flag on the outer level and in these sub-configs, for whoever asks.
+    pub fn set_tied(&mut self, tied: bool, inner: &[String]) {
+        for path in std::iter::once("").chain(inner.iter().map(String::as_str)) {
+            if let Some(Value::Object(o)) = self.value.pointer_mut(&pointer(path)) {
+                o.insert("tie_word_embeddings".into(), Value::Bool(tied));
+                o.insert(KEPT.into(), Value::Bool(tied));
             }
         }
     }
+
+    /// `VllmConfig.with_hf_config`: the outer flag goes to the language models of these sub-configs. One that names no
+    /// architecture is copied for that, and the outer class still sees its own flag.
+    pub fn tie_inner(&mut self, version: &str, tied: bool, inner: &[String]) {
+        for path in inner {
+            let Some(Value::Object(o)) = self.value.pointer_mut(&pointer(path)) else { continue };
+            let named = o.get("architectures").and_then(Value::as_array).is_some_and(|a| !a.is_empty());
+            let model_type = o.get("model_type").and_then(Value::as_str).unwrap_or_default();
+            let copied = !named && facts::names(version).is_some_and(|n| n.causal.contains_key(model_type));
+            let own = o.get("tie_word_embeddings").cloned().unwrap_or_default();
+            o.insert(KEPT.into(), if copied { own } else { tied.into() });
+            o.insert("tie_word_embeddings".into(), tied.into());
+        }
+    }
+}
+
+/// JSON pointer of a sub-config's dotted name; that of the config itself for an empty one.
+pub fn pointer(path: &str) -> String {
+    path.split('.').filter(|f| !f.is_empty()).map(|f| format!("/{f}")).collect()
 }
 
 fn refused(kind: Kind, error_type: &str, text: String, pointer: &str) -> Event {
@@ -91,7 +113,7 @@ pub fn resolve(version: &str, raw: &Value) -> Result<Resolved, Box<Event>> {
     }
     // `get_hf_text_config`: a text config that no class has read is a plain dictionary.
     if let Some(Value::Object(text)) = value.get("text_config")
-        && !program.auto.iter().any(|f| f == "text_config")
+        && !program.auto.contains_key("text_config")
         && (!program.sub.contains_key("text_config") || !text.contains_key("num_attention_heads"))
     {
         let text = "The text_config extracted from the model config does not have `num_attention_heads` attribute. This indicates a \
@@ -99,6 +121,13 @@ pub fn resolve(version: &str, raw: &Value) -> Result<Resolved, Box<Event>> {
         return Err(Box::new(refused(Kind::ConfigField, "ValidationError", text.to_owned(), "/text_config")));
     }
     Ok(Resolved { value: Value::Object(value), model_type: model_type.to_owned(), remote: false })
+}
+
+/// A sub-config by the class of its model type; none where there is none, or no facts.
+pub(super) fn inner(version: &str, raw: &Value, field: &str) -> Result<Option<Value>, Box<Event>> {
+    let program = raw.get("model_type").and_then(Value::as_str).and_then(|t| facts::config(version, t));
+    let (Some(program), Some(object)) = (program, raw.as_object()) else { return Ok(None) };
+    run(version, &program, object, &format!("/{field}"), 1).map(|o| Some(Value::Object(o)))
 }
 
 /// One config class: aliases, types, defaults, sub-configs, derived fields, validators.
@@ -164,13 +193,16 @@ fn run(
         };
         out.insert(field.clone(), value);
     }
-    for field in &program.auto {
-        let Some(Value::Object(object)) = out.get(field) else { continue };
-        let inner = object.get("model_type").and_then(Value::as_str).and_then(|t| facts::config(version, t));
+    for (field, auto) in &program.auto {
+        let given = out.get(field).filter(|v| !v.is_null()).or(auto.default.as_ref());
+        let Some(Value::Object(object)) = given.cloned() else { continue };
+        let named = object.get("model_type").and_then(Value::as_str).or(auto.model_type.as_deref());
+        let inner = named.and_then(|t| facts::config(version, t));
         let Some(inner) = inner.filter(|_| depth < 4) else {
             return Err(Box::new(unknown(format!("no facts yet for the config class of `{field}`"))));
         };
-        let value = run(version, &inner, &object.clone(), &format!("{at}/{field}"), depth + 1)?;
+        let mut value = run(version, &inner, &object, &format!("{at}/{field}"), depth + 1)?;
+        value.insert("model_type".into(), inner.model_type.clone().into());
         out.insert(field.clone(), Value::Object(value));
     }
     for (field, expr) in &program.derive {

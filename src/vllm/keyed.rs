@@ -5,13 +5,15 @@ use super::experts;
 use super::mapper::Shard;
 use super::stream::{Stored, Stream};
 use super::trace::Raised;
-use super::tree::Keyed;
 use super::words;
 use crate::facts::{Dialect, NodeKind};
 
 pub mod llama4;
 
 mod gpt_oss;
+mod tables;
+
+pub use tables::Keyed;
 
 /// One tensor; `name` is relative to the module that loops.
 pub fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
@@ -23,6 +25,7 @@ pub fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
         Dialect::GptOss => gpt_oss::load(s, at, name, tables, t),
         Dialect::Whole => whole(s, at, name, t),
         Dialect::Lenient => lenient(s, at, name, tables, t),
+        Dialect::Rows => rows(s, at, name, tables, t),
     }
 }
 
@@ -61,7 +64,7 @@ fn deepseek(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
     plain(s, at, name, t);
 }
 
-/// `MiMoV2Model.load_weights`, `ModernBertModel.load_weights`: whatever leads to a parameter, in this order.
+/// `MiMoV2Model.load_weights`, `ModernBertModel.load_weights` and the like: whatever leads to a parameter, in this order.
 fn lenient(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
     if let Some((module, before, rest)) = container(s, at, name)
         && expert_row(s, module, rest).is_some_and(|(_, _, param)| has(s, module, &param))
@@ -77,23 +80,37 @@ fn lenient(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
     match find(s, at, name) {
         None if tables.strict.iter().any(|p| name.starts_with(p.as_str())) => missing(s, at, name, t),
         None => s.dropped(at, "no parameter of this name", t),
-        Some((module, _)) if s.tree.modules[module].kind.is_fused() => {
-            let leaf = name.rsplit_once('.').map_or(name, |(_, leaf)| leaf);
-            s.fused(module, leaf, None, t);
-        }
-        Some((module, slot)) => s.plain(module, slot, t),
+        Some(_) => piece(s, at, name, t),
     }
 }
 
 /// `FalconModel.load_weights`: a fused weight comes in one piece.
 fn whole(s: &mut Stream, at: usize, name: &str, t: &Stored) {
+    if name.ends_with(".bias") && find(s, at, name).is_none() {
+        return s.dropped(at, ".bias", t);
+    }
+    piece(s, at, name, t);
+}
+
+/// `param = params_dict[name]`, as a whole, also when that is fused.
+fn piece(s: &mut Stream, at: usize, name: &str, t: &Stored) {
     match find(s, at, name) {
-        None if name.ends_with(".bias") => s.dropped(at, ".bias", t),
         Some((module, _)) if s.tree.modules[module].kind.is_fused() => {
             let leaf = name.rsplit_once('.').map_or(name, |(_, leaf)| leaf);
             s.fused(module, leaf, None, t);
         }
         _ => plain(s, at, name, t),
+    }
+}
+
+/// `PixtralHFVisionModel.load_weights`.
+fn rows(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
+    if tables.skip.as_ref().is_some_and(|skip| skip.hits(name)) {
+        return s.dropped(at, "beyond the last layer built", t);
+    }
+    match tables.stacked.iter().find(|(_, stored, _)| name.contains(stored.as_str())) {
+        Some((param, stored, shard)) => stacked(s, at, &name.replace(stored.as_str(), param), *shard, t),
+        None => piece(s, at, name, t),
     }
 }
 

@@ -220,7 +220,8 @@ impl Mapper {
             }
         }
         let mut shards: &[Shard] = &[];
-        for (from, to, shard) in self.stacked.iter().chain(self.indexed.rows_of(name)) {
+        let indexed = self.indexed.rows_of(&key);
+        for (from, to, shard) in self.stacked.iter().chain(indexed) {
             if let Some(at) = from.find(&key) {
                 key = splice(&key, at, from.text.len(), to);
                 shards = shard;
@@ -390,6 +391,16 @@ mod tests {
         );
         assert_eq!(kept(&m, "layers.1.k_proj.weight").0, "layers.1.k_proj.weight");
         assert_eq!(kept(&m, "layers.12.k_proj.weight").0, "layers.12.k_proj.weight");
+        let m = mapper(
+            json!({"regex": [["^(?!model\\.)(layers.*)", "model.\\1"]],
+                   "stacked": [{"each": ["layer", "n"], "from": "model.layers.{layer}.k_proj", "to": "model.layers.{layer}.qkv_proj", "shard": "k"}]}),
+            &json!({"n": 3}),
+        );
+        assert_eq!(
+            kept(&m, "layers.2.k_proj.weight"),
+            ("model.layers.2.qkv_proj.weight".into(), vec![Shard::Part(1)]),
+            "rows are looked up by the name as the passes before have made it"
+        );
     }
 
     #[test]

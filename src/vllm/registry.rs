@@ -52,6 +52,23 @@ fn registered<'r>(registry: &'r Registry, name: &str) -> Option<(&'r Value, bool
     Some((entry, pooling))
 }
 
+/// The class of a language model inside a wrapper (`init_vllm_registered_model`), or why it is not known here.
+pub fn inner(version: &str, config: &Value) -> Result<String, String> {
+    let mut names: Vec<&str> = config
+        .get("architectures")
+        .and_then(Value::as_array)
+        .map(|a| a.iter().filter_map(Value::as_str).collect())
+        .unwrap_or_default();
+    let model_type = config.get("model_type").and_then(Value::as_str).unwrap_or_default();
+    let known = facts::names(version);
+    if names.is_empty() {
+        names.extend(known.iter().filter_map(|n| n.causal.get(model_type)).map(String::as_str));
+    }
+    facts::registry(version)
+        .and_then(|r| names.iter().find_map(|n| r.architectures.get(*n)?.get("class")?.as_str().map(str::to_owned)))
+        .ok_or_else(|| format!("no class is known for its model type `{model_type}`, architectures {names:?}"))
+}
+
 fn refused(kind: Kind, text: String) -> Box<Event> {
     let mut e = Event::new(Stage::Config, Effect::Refuses, kind);
     e.pointer = Some("/architectures".into());

@@ -44,9 +44,15 @@ pub fn trusted(cp: &Checkpoint, target: &Target, raw: &Value) -> Result<bool, Bo
     Ok(true)
 }
 
-/// What the file says.
-pub fn resolve(raw: &Value) -> Resolved {
+/// What the file says. Sub-configs of a class that transformers or vLLM have are theirs, defaults included.
+pub fn resolve(version: &str, raw: &Value) -> Result<Resolved, Box<Event>> {
     let mut value = raw.clone();
+    for (field, inner) in value.as_object_mut().into_iter().flatten().filter(|(k, _)| k.ends_with("_config")) {
+        if let Some(resolved) = config::inner(version, inner, field)? {
+            *inner = resolved;
+        }
+    }
+    let raw = &value.clone();
     // `_CONFIG_ATTRS_MAPPING`
     if let (None, Some(inner)) = (raw.get("text_config"), raw.get("llm_config"))
         && let Some(o) = value.as_object_mut()
@@ -54,7 +60,7 @@ pub fn resolve(raw: &Value) -> Resolved {
         o.insert("text_config".into(), inner.clone());
     }
     let model_type = raw.get("model_type").and_then(Value::as_str).unwrap_or_default().to_owned();
-    Resolved { value, model_type, remote: true }
+    Ok(Resolved { value, model_type, remote: true })
 }
 
 /// The event for fields that the file does not give and the class may, if there are any.

@@ -113,7 +113,7 @@ impl<'a> Stream<'a> {
             }
             Loader::Keyed(tables) => keyed::load(self, at, name, tables, t),
             Loader::Auto { mapper, permute, before, .. } => {
-                if before.skips(name) {
+                if before.skip.as_ref().is_some_and(|skip| skip.hits(name)) {
                     return self.dropped(
                         at,
                         "a layer of the drafter (multi-token prediction), or beyond the last one built",
@@ -122,6 +122,10 @@ impl<'a> Stream<'a> {
                 }
                 let shape = t.shape.and_then(|shape| before.shape(name, shape));
                 let t = &Stored { shape: shape.as_deref().or(t.shape), ..*t };
+                if let Some(bias) = before.zeros(name) {
+                    let zeros = Stored { shape: None, dtype: None, bytes: 0, ..*t };
+                    self.load(at, &bias, shard, &zeros);
+                }
                 let name = before.rename(name);
                 if permute.is_some_and(|heads| keyed::llama4::permuted(self, at, &name, heads, t).is_none()) {
                     return;

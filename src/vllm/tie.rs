@@ -1,36 +1,40 @@
 //! Tied embeddings: which flag counts, and what unties a head (spec B.7; vllm/config/model.py `maybe_untie_word_embeddings`).
 
 use super::Target;
-use super::config::Resolved;
+use super::config::{self, Resolved};
 use super::registry::Found;
 use super::trace::{Effect, Event, Kind, Raised, Stage, Trace};
 use super::tree::Tree;
 use crate::checkpoint::{Checkpoint, ShardState};
 use serde_json::Value;
 
-/// Sets both levels of the tie flag as vLLM would. Returns the stored name that untied the head, when one did.
+/// Sets the tie flag as vLLM would, also that of `inner`, the language model's config inside. Returns the stored name that untied the head, when one did.
 pub fn untie(
     cp: &Checkpoint,
     target: &Target,
     resolved: &mut Resolved,
     raw: &Value,
     found: &Found,
+    inner: &[String],
     trace: &mut Trace,
 ) -> Option<String> {
-    let pointer = "/text_config/tie_word_embeddings";
-    let inner = raw.pointer(pointer).and_then(Value::as_bool);
     let tied = resolved.tied();
-    if found.group == "multimodal" && resolved.value.get("text_config").is_some_and(Value::is_object) {
-        if inner.is_some_and(|i| i != tied) {
+    // `VllmConfig.with_hf_config`: the top level overwrites the language model's config when that is created.
+    for path in if found.group == "multimodal" { inner } else { &[] } {
+        let pointer = format!("{}/tie_word_embeddings", config::pointer(path));
+        if resolved.value.pointer(&config::pointer(path)).is_some_and(Value::is_object)
+            && raw.pointer(&pointer).and_then(Value::as_bool).is_some_and(|i| i != tied)
+        {
             let mut e = Event::new(Stage::Config, Effect::Keeps, Kind::TieFlagConflict);
             e.file = Some("config.json".into());
-            e.pointer = Some(pointer.into());
+            e.pointer = Some(pointer);
             e.detail =
                 format!("{tied}\t{}", if raw.get("tie_word_embeddings").is_some() { "written" } else { "default" });
             trace.events.push(e);
         }
-        // `VllmConfig.with_hf_config`: the top level overwrites the text config when the language model is created.
-        resolved.set_tied(tied);
+    }
+    if found.group == "multimodal" {
+        resolved.tie_inner(&target.vllm, tied, inner);
     }
     if !tied || matches!(target.load_format.as_str(), "dummy" | "sharded_state" | "runai_streamer_sharded") {
         return None;
@@ -55,7 +59,9 @@ pub fn untie(
             .map(|n| (n.0.to_string(), n.1.to_string(), 0));
     }
     let (name, file, bytes) = found_in?;
-    resolved.set_tied(false);
+    resolved.set_tied(false, inner);
+    // `get_text_config()` as well, which may not be among those.
+    resolved.set_tied(false, &["text_config".to_owned()]);
     let mut e = Event::new(Stage::Config, Effect::Keeps, Kind::TiedWithHead);
     e.file = Some(file);
     e.tensor = Some(name.clone());

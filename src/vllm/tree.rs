@@ -1,9 +1,9 @@
 //! The module tree of a class for one config: what vLLM constructs, and which parameters every module has.
 
-use super::mapper::Mapper;
+use super::keyed::Keyed;
+use super::mapper::{MAX_INDEX, Mapper};
 use super::method::{CacheScales, Element, Load};
-use crate::facts::{self, Dialect, NodeKind, Scope};
-use serde_json::Value;
+use crate::facts::{self, NodeKind, Scope};
 use std::borrow::Cow;
 use std::rc::Rc;
 
@@ -105,28 +105,21 @@ pub enum Loader {
 }
 
 impl Loader {
-    /// From the facts; `scales` is what the quantization config renames, none without one.
-    pub(super) fn read(l: &facts::Loader, scope: &Scope, scales: Option<CacheScales>) -> Loader {
+    /// From the facts; `scales` is what the quantization config renames, none without one, and `built` the number of
+    /// elements of a list below the module.
+    pub(super) fn read(
+        l: &facts::Loader,
+        scope: &Scope,
+        scales: Option<CacheScales>,
+        built: &dyn Fn(&str) -> Option<u64>,
+    ) -> Loader {
+        let skip = l.skip.as_ref().and_then(|(prefix, from, n)| {
+            let from = from.size(scope).or_else(|| built(prefix.trim_end_matches('.')))?;
+            let to = from.saturating_add(n.size(scope).unwrap_or(u64::MAX));
+            Some(Skip { prefix: prefix.clone(), from, to })
+        });
         if l.kind == "keyed" {
-            let skip = l.skip_layers.as_ref().map(|(a, n)| (a.size(scope).unwrap_or(0), n.size(scope).unwrap_or(0)));
-            let (first, n) = skip.unwrap_or((0, 0));
-            let shard = |v: &Value| {
-                v.as_u64().and_then(|n| u16::try_from(n).ok()).or_else(|| v.as_str().and_then(facts::facts_shard))
-            };
-            return Loader::Keyed(Keyed {
-                dialect: l.dialect,
-                renames: Mapper::new(l.mapper.as_ref(), scope).rename_only(),
-                strict: l.strict.clone(),
-                banks: l.banks,
-                stacked: l.stacked.iter().filter_map(|(p, w, s)| Some((p.clone(), w.clone(), shard(s)?))).collect(),
-                optional: l.optional.clone(),
-                skip_layers: (first, first.saturating_add(n)),
-                quant_method: scope
-                    .root
-                    .pointer("/quantization_config/quant_method")
-                    .and_then(Value::as_str)
-                    .map(str::to_lowercase),
-            });
+            return Loader::Keyed(Keyed::read(l, scope, skip));
         }
         if l.kind != "auto" {
             return Loader::Unknown(l.kind.clone());
@@ -147,17 +140,19 @@ impl Loader {
                 .iter()
                 .chain(l.ignore_prefixes_if.iter().filter(|(w, _)| w.truth(scope)).flat_map(|(_, p)| p))
                 .cloned()
+                .chain(l.ignore_layers.iter().flat_map(|(prefix, first, n)| {
+                    let (first, n) = (first.size(scope).unwrap_or(0), n.size(scope).unwrap_or(0).min(MAX_INDEX));
+                    (first..first.saturating_add(n)).map(move |i| format!("{prefix}{i}."))
+                }))
                 .collect(),
             ignore_suffixes,
             before: Before {
                 segments: l.segments.clone(),
-                skip: l.skip.as_ref().and_then(|(prefix, from, n)| {
-                    let from = from.size(scope)?;
-                    Some((prefix.clone(), from, from.saturating_add(n.size(scope).unwrap_or(u64::MAX))))
-                }),
+                skip,
                 prefix: l.prefix.clone(),
                 turned: l.turned.clone(),
                 one_row: l.one_row.clone(),
+                zero_bias: l.zero_bias.clone(),
             },
             permute: l.permute.as_ref().and_then(|(q, k)| Some((q.size(scope)?, k.size(scope)?))),
         }
@@ -169,23 +164,43 @@ impl Loader {
 pub struct Before {
     /// Segments and their replacements.
     pub segments: Vec<(String, String)>,
-    /// Elements that are left out: prefix, first index, first index after them.
-    pub skip: Option<(String, u64, u64)>,
+    /// Elements that are left out.
+    pub skip: Option<Skip>,
     /// A prefix for names that begin with none of the others.
     pub prefix: Option<(String, Vec<String>)>,
     /// Parts of names whose weights are stored the other way round.
     pub turned: Vec<String>,
     /// Part of names whose tensors of one dimension are one row.
     pub one_row: Option<String>,
+    /// Endings of names that come with a bias of zeros.
+    pub zero_bias: Vec<String>,
+}
+
+/// Elements of a list that a loader leaves out.
+#[derive(Debug)]
+pub struct Skip {
+    /// What stands before the index.
+    pub prefix: String,
+    /// First index.
+    pub from: u64,
+    /// First index after them.
+    pub to: u64,
+}
+
+impl Skip {
+    /// Whether the name belongs to one.
+    pub fn hits(&self, name: &str) -> bool {
+        let index = name.strip_prefix(self.prefix.as_str()).and_then(|r| r.split('.').next());
+        index.and_then(|i| i.parse::<u64>().ok()).is_some_and(|i| (self.from..self.to).contains(&i))
+    }
 }
 
 impl Before {
-    /// Whether the name belongs to an element that is left out.
-    pub fn skips(&self, name: &str) -> bool {
-        self.skip.as_ref().is_some_and(|(prefix, from, to)| {
-            let index = name.strip_prefix(prefix.as_str()).and_then(|r| r.split('.').next());
-            index.and_then(|i| i.parse::<u64>().ok()).is_some_and(|i| (*from..*to).contains(&i))
-        })
+    /// Name of the bias of zeros that comes with a weight of this name.
+    pub fn zeros(&self, name: &str) -> Option<String> {
+        let ending = self.zero_bias.iter().find(|e| name.ends_with(e.as_str()))?;
+        let module = ending.strip_suffix("_packed").unwrap_or(ending).strip_suffix(".weight")?;
+        Some(format!("{}{module}.bias", &name[..name.len() - ending.len()]))
     }
 
     /// The shape in which a tensor is handed on, where that is not the stored one.
@@ -227,27 +242,6 @@ impl Before {
         }
         out
     }
-}
-
-/// Tables of a hand-written loop (spec E.6).
-#[derive(Debug, Default)]
-pub struct Keyed {
-    /// Which loop.
-    pub dialect: Dialect,
-    /// What names become before anything else.
-    pub renames: Mapper,
-    /// `Lenient`: names that are no parameter and begin with one of these raise.
-    pub strict: Vec<String>,
-    /// Experts may come in one piece.
-    pub banks: bool,
-    /// Parameter, name in the checkpoint, shard.
-    pub stacked: Vec<(String, String, u16)>,
-    /// Parameters that fall back to the plain name.
-    pub optional: Vec<String>,
-    /// Layers from the first to before the second index belong to a drafter.
-    pub skip_layers: (u64, u64),
-    /// `config.quantization_config["quant_method"]`, as the loop finds it.
-    pub quant_method: Option<String>,
 }
 
 /// One module.

@@ -38,7 +38,7 @@ def main():
     ap.add_argument("--out", default=f"{HERE}/../../rules/facts/vllm/0.32/classes")
     ap.add_argument("--left", default=f"{HERE}/left.json")
     a = ap.parse_args()
-    os.nice(10)
+    os.nice(int(os.environ.get("NICE", "10")))
     real.start()
     import extract
     groups = collections.OrderedDict()
@@ -93,6 +93,7 @@ def one(cls, archs, a):
     """Writes the file of a class, or says why not."""
     import gc
     import extract
+    from configs import remote
     from plan import load
     from vllm.model_executor.models.registry import ModelRegistry, _MULTIMODAL_MODELS
     gc.disable()        # children are short-lived, and the parent's heap is large
@@ -101,7 +102,7 @@ def one(cls, archs, a):
     classes = {m.class_name for m in ModelRegistry.models.values()}
     facts, files = os.path.dirname(a.out.rstrip("/")), {}
     pairs = list(dict.fromkeys((x, t) for x in archs for t in [extract.type_of(x), *extract.ALSO.get(x, [])]))
-    missing = [t for _, t in pairs if not load("configs", t, facts)]
+    missing = [t for _, t in pairs if not load("configs", t, facts) and not (t and remote(t))]
     if missing:
         return f"no config program for {', '.join(map(str, missing))}"
     for x in archs:
@@ -153,12 +154,15 @@ def verify(cls, archs, a):
     """What a file that is there gets wrong."""
     import gc
     import extract
+    from configs import remote
     from vllm.model_executor.models.registry import ModelRegistry, _MULTIMODAL_MODELS
     gc.disable()
     facts, wrapper = os.path.dirname(a.out.rstrip("/")), archs[0] in _MULTIMODAL_MODELS
     if not os.path.exists(f"{a.out}/{cls}.json"):
         return "no file"
     pairs = list(dict.fromkeys((x, t) for x in archs for t in [extract.type_of(x), *extract.ALSO.get(x, [])]))
+    for _, t in pairs:
+        remote(t)
     for x in archs:
         ModelRegistry.models[x].load_model_cls()
     rng = random.Random(a.seed)

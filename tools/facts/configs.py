@@ -141,8 +141,8 @@ def program(model_type, cls):
                       for k, v in subs.items() if hasattr(v, "model_type")}
     auto = [k for k, v in subs.items() if not hasattr(v, "model_type")]
     if auto:
-        # Of whatever class their own `model_type` names.
-        out["auto"] = auto
+        # Of whatever class their own `model_type` names; else of this one.
+        out["auto"] = {k: auto_default(cls, k) for k in auto}
     layers = "num_hidden_layers" in out["fields"]
     out["derive"], out["checks"] = DERIVE.get(model_type, []), CHECKS.get(model_type, [])
     if not init or "validate_layer_type" in dir(cls):
@@ -225,6 +225,20 @@ def sub_default(cls, field):
         return "null"
 
 
+def auto_default(cls, field):
+    """Model type of a sub-config that names none, and what stands there when there is none at all."""
+    try:
+        named = getattr(cls(**{field: {}}), field).model_type
+    except Exception:       # noqa: BLE001  it has to name one
+        named = None
+    try:
+        bare = getattr(cls(), field)
+        bare = json.loads(json.dumps({k: v for k, v in bare.to_diff_dict().items() if k not in DULL or k == "model_type"}))
+    except Exception:       # noqa: BLE001  nothing stands there
+        bare = None
+    return {"model_type": named, "default": bare}
+
+
 # Where a bare config does not have all of them.
 WORDS = {"lfm2": {"layer_types": ["conv", "full_attention"]}, "lfm2_moe": {"layer_types": ["conv", "full_attention"]}}
 
@@ -244,7 +258,7 @@ def words(cls):
 def dump(d):
     lines = []
     for k, v in d.items():
-        if isinstance(v, (dict, list)) and v and k in ("fields", "sub", "derive", "checks"):
+        if isinstance(v, (dict, list)) and v and k in ("fields", "sub", "auto", "derive", "checks"):
             rows = [f"  {json.dumps(a)}: {json.dumps(b)}" for a, b in v.items()] if isinstance(v, dict) else [f"  {json.dumps(r)}" for r in v]
             lines.append(f' "{k}": ' + ("{" if isinstance(v, dict) else "[") + "\n" + ",\n".join(rows) + "\n " + ("}" if isinstance(v, dict) else "]"))
         else:
@@ -276,8 +290,12 @@ def write(t, out):
     import vary
     cls = class_of(t)
     vary.BASE[t] = base_of(t)
-    for s in (cls.sub_configs or {}).values():
+    for field, s in (cls.sub_configs or {}).items():
         st = getattr(s, "model_type", None)
+        if st:
+            INNER[st] = s
+        else:
+            st = auto_default(cls, field)["model_type"]
         if st and st != t and not os.path.exists(f"{out}/{st}.json"):
             write(st, out)
     p = program(t, cls)
@@ -285,17 +303,53 @@ def write(t, out):
         f.write(dump(p))
 
 
+# Classes of sub-configs, some of which only their outer class knows.
+INNER = {}
+
+
 def class_of(t):
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../oracle"))
     from _configs import config_class
-    return config_class(t)
+    try:
+        return config_class(t)
+    except KeyError:
+        return INNER[t]
 
 
 def base_of(t):
     """Fields that the class has no default for."""
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../oracle"))
     from _configs import FIXES
-    return {k: v for k, v in FIXES.get(t, {}).items() if not k.startswith("-") and "." not in k}
+    import plan
+    given = (plan.OVERRIDE.get(("configs", t)) or {}).get("given", {})
+    return {**given, **{k: v for k, v in FIXES.get(t, {}).items() if not k.startswith("-") and "." not in k}}
+
+
+def remote(t, entry=None):
+    """Stands in for the program of a config class that is remote code (`_remote.py`), and for those of its sub-configs: every field that
+    is known of it is given, since nobody knows what the class makes of one that is not. False: it is none."""
+    import plan
+    from _mocks import is_sub
+    from _remote import RAW, REMOTE
+    entry = entry or REMOTE.get(t)
+    if ("configs", t) in plan.OVERRIDE:
+        return True
+    if entry is None or "_class" in entry:
+        return False
+    base = plan.load("configs", entry["_base"]) if "_base" in entry else {"fields": {"tie_word_embeddings": {"default": True, "type": "any"}}}
+    own = {k: v for k, v in entry.items() if k[0] != "_" and k != "model_type"}
+    subs = {k: v for k, v in own.items() if isinstance(v, dict) and is_sub(k, v) and k not in RAW.get(t, ())}
+    given = {k: v for k, v in own.items() if k not in subs}
+    for k, v in subs.items():
+        inner = v.setdefault("model_type", f"{t}.{k}")
+        if not plan.load("configs", inner):
+            remote(inner, v)
+    llm = [["text_config", "llm_config"]] if "llm_config" in subs and "text_config" not in subs else []
+    plan.OVERRIDE[("configs", t)] = {
+        **base, "model_type": t, "class": t, "fields": {**base["fields"], **{k: {"default": v, "type": "any"} for k, v in given.items()}},
+        "auto": {**base.get("auto", {}), **{k: {"model_type": v["model_type"], "default": v} for k, v in subs.items()}},
+        "derive": [*base.get("derive", []), *llm], "given": given}
+    return True
 
 
 def check(model_type, n, seed=0):

@@ -19,6 +19,8 @@ DULL = {"output_hidden_states", "return_dict", "chunk_size_feed_forward", "is_en
         "quantization_config", "allow_global_per_layer_attribute_access", "per_layer_attributes", "time_step_limit", "eos_token_id",
         "bos_token_id", "pad_token_id"}
 ROPE = re.compile(r"rope|rotary_emb|theta")
+# Fields of a sub-config that the outer one may take over.
+FORWARDED = ("tie_word_embeddings", "hidden_size", "vocab_size")
 COUNT = ("num_hidden_layers", "num_layers", "n_layer", "n_layers")
 
 
@@ -130,8 +132,9 @@ def find(program, cls, n=90):
     extra = {k for _, r in good for k in r} - set(program["fields"]) - set(aliases)
     if extra:
         good, bad = observe(program, cls, n, extra)
-    names = list(dict.fromkeys(k for _, r in good for k in r if k not in program.get("sub", {})))
-    state = [dict(a) for a, _ in good]
+    subs = [*program.get("sub", {}), *program.get("auto", {})]
+    names = list(dict.fromkeys(k for _, r in good for k in r if k not in subs))
+    state = [a | {f"{sub}.{k}": a[sub][k] for sub in subs if isinstance(a.get(sub), dict) for k in FORWARDED if k in a[sub]} for a, _ in good]
     target = [b for _, b in good]
     rows, unknown = [], []
     from vary import STILL
@@ -143,7 +146,6 @@ def find(program, cls, n=90):
             if e is None:
                 left.append(k)
                 continue
-            rows.append([k, e])
             rows.append([k, e])
             rows += [[a, k] for a, to in aliases.items() if to == k]
             for s, t in zip(state, target):
@@ -186,6 +188,11 @@ def splits(k, rows):
             rest = [(s, t) for s, t in rows if not holds(s)]
             if rest and len(rest) < len(rows):
                 yield (k, cond), rest
+    lists = [(s, t) for s, t in rows if isinstance(s.get(k), list)]
+    if all(s[k] == t for s, t in lists):        # one number stands for both sides of a square
+        rest = [(s, t) for s, t in rows if not isinstance(s.get(k), list)]
+        if rest and all(t == [s.get(k)] * 2 for s, t in rest):
+            yield (f"{k} if len({k}) != null else [{k}, {k}]", None), []
     for g in sorted({g for s, _ in rows for g, v in s.items() if isinstance(v, bool) and g != k}):
         if all(s.get(k) == t for s, t in rows if s.get(g)) and any(s.get(g) for s, _ in rows):
             yield (k, g), [(s, t) for s, t in rows if not s.get(g)]

@@ -36,6 +36,9 @@ GUESS = True
 QUANTS = ["fp8", "compressed-tensors", "torchao", "awq"]
 
 
+DRAFTED = " else ".join(f"{f} if {f} != null" for f in ("n_predict", "num_nextn_predict_layers", "mtp_num_hidden_layers")) + " else 0"
+
+
 class Sample:
     count = 0
 
@@ -47,6 +50,13 @@ class Sample:
 
     def reads(self, f):
         return self.known is None or f in self.known
+
+
+def at(config, path):
+    """Sub-config by its dotted name."""
+    for field in path.split("."):
+        config = config[field]
+    return config
 
 
 class Hopeless(Exception):
@@ -84,12 +94,22 @@ def draw(arch, model_type, rng, extra, wrapper, tries=40, table=None):
             s.refusal = [type(e).__name__, str(e)]
             REFUSED.append(s)
             continue
-        if wrapper and isinstance(config.get("text_config"), dict):
-            config["text_config"]["tie_word_embeddings"] = config["tie_word_embeddings"]
         s = Sample(raw, config, lm_only, quant)
         s.nodes, s.ties, s.facts, s.notes = real.describe(model, vc)
+        tie_inner(config, s.facts["tie_into"])
         return s, refused
     raise Hopeless(f"no admissible config in {tries} tries: {refused.most_common(3)}")
+
+
+def tie_inner(config, paths):
+    """`VllmConfig.with_hf_config` gives the language model the outer config's flag: in a copy where it has to find its architecture itself,
+    so that the outer class goes on with `kept_tie_word_embeddings`."""
+    for path in paths:
+        inner = at(config, path)
+        if "tie_word_embeddings" in config:
+            copied = not inner.get("architectures") and inner.get("model_type") in load(".", "names")["causal"]
+            inner["kept_tie_word_embeddings"] = (inner if copied else config).get("tie_word_embeddings")
+            inner["tie_word_embeddings"] = config["tie_word_embeddings"]
 
 
 def filled(model_type, raw, message):
@@ -117,7 +137,8 @@ def filled(model_type, raw, message):
 
 def part(model_type, cls):
     """Where among the sub-configs of a model type the one of class `cls` is: [(field, model type), ...]; [] for itself or nowhere."""
-    for field, sub in ((load("configs", model_type) or {}).get("sub") or {}).items():
+    program = load("configs", model_type) or {}
+    for field, sub in {**program.get("sub", {}), **program.get("auto", {})}.items():
         t = sub["model_type"]
         if (load("configs", t) or {}).get("class") == cls:
             return [(field, t)]
@@ -202,6 +223,8 @@ class Gen:
             return "same " + re.sub(r"\.\d+(?=\.|$)", ".N", r["same"])
         if r.get("idle"):
             return "idle"
+        if r.get("inner", [None, False])[1]:
+            return f"class of {r['inner'][0]}"      # whichever that is
         l = r.get("loader")
         return f"{r['cls']} {r['kind']} {l['kind'] if l else ''}".strip()
 
@@ -211,6 +234,10 @@ class Gen:
         if "same" in rec:
             return {"same": self.same([(e, n.rec["same"]) for e, n in obs], path)}
         out = {"cls": rec["cls"]}
+        sub, named = rec.get("inner", [None, False])
+        if named:
+            if sub and (c := self.auto(obs, path, sub)) is not None:
+                return c
         inner = self.uses(rec["cls"]) if path else None
         if inner:
             c = inner(obs, path, self)
@@ -239,6 +266,17 @@ class Gen:
         if nodes:
             out["nodes"] = nodes
         return out
+
+    def auto(self, obs, path, sub):
+        """A language model of whatever class its config names, as the files of these classes say; None if they do not."""
+        from plan import registered
+        for e, n in obs:
+            cls = registered(at(e.sample.config, sub))
+            inner = self.uses(cls) if cls else None
+            if not inner or inner([(e, n)], path, self) != sub:
+                self.unknown.append(f"{path}: not as the file of {cls} says: {getattr(self, 'last', [])[:3]}")
+                return None
+        return {"config": sub, "use": "auto"}
 
     def same(self, obs, path):
         """The other name, its indices as expressions: `layers.{layer + 2}`."""
@@ -349,7 +387,7 @@ class Gen:
         kind = obs[0][1]["kind"]
         if kind != "auto":
             return obs[0][1]
-        extras = {k: obs[0][1][k] for k in ("permute", "segments", "skip", "prefix", "turned", "one_row") if k in obs[0][1]}
+        extras = {k: obs[0][1][k] for k in ("permute", "segments", "skip", "prefix", "turned", "one_row", "zero_bias") if k in obs[0][1]}
         out = {"kind": "auto", **extras, "mapper": self.mapper([(e, l["mapper"]) for e, l in obs], path) or None}
         for key in ("ignore_prefixes", "ignore_suffixes"):
             lists = [l[key] for _, l in obs]
@@ -363,17 +401,23 @@ class Gen:
                     byc.setdefault(c, []).append(x)
             if byc:
                 out[key + "_if"] = [[c, xs] for c, xs in byc.items()]
-        skips = [(e, l["skip_rows"]) for e, l in obs if "skip_rows" in l]
-        if skips:
-            # Where nothing is left out, only the number says so.
-            number = [(e, len(l["skip_rows"][1]) if "skip_rows" in l else 0) for e, l in obs]
-            out["skip"] = [skips[0][1][0], self.number([(e, r[1][0]) for e, r in skips], f"{path}: first layer left out"),
-                           self.number(number, f"{path}: layers left out")]
+        for word, seen in (("skip", "skip_rows"), ("ignore_layers", "ignore_rows")):
+            rows = [(e, l[seen]) for e, l in obs if seen in l]
+            if rows:
+                # Where nothing is left out, only the number says so.
+                number = [(e, len(l[seen][1]) if seen in l else 0) for e, l in obs]
+                count = DRAFTED if word == "ignore_layers" and self.drafted(number) else self.number(number, f"{path}: layers left out")
+                out[word] = [rows[0][1][0], self.number([(e, r[1][0]) for e, r in rows], f"{path}: first layer left out"), count]
         aware = {l["quant_aware"] for _, l in obs}
         if len(aware) > 1:
             self.unknown.append(f"{path}: quant_aware varies")
         out["quant_aware"] = aware.pop()
         return out
+
+    def drafted(self, obs):
+        """Whether the number of layers is the one that `Base.recursive_replace` of the Transformers backend leaves to the drafter."""
+        from expr import ev
+        return all(ev(DRAFTED, dict(config=e.sample.config, root=e.sample.config, vars=e.vars)) == n for e, n in obs)
 
     def mapper(self, obs, path):
         out = {}
@@ -543,6 +587,9 @@ def build_file(arch, samples, uses):
     out["packed"] = packed
     out["mapper"] = g.mapper([(Env(s, {}), s.facts["mapper"]) for s in samples], "") or None
     heads = {h for s in samples for h in s.ties}
+    into = merged_order([s.facts["tie_into"] for s in samples])
+    if any(s.facts["tie_into"] != into for s in samples):
+        g.unknown.append("tie: the configs that get the outer flag vary")
     out["tie"] = None
     inner = []
     tree = g.node(root, "")
@@ -569,6 +616,8 @@ def build_file(arch, samples, uses):
             if not any(p == i or p.startswith(i + ".") for i in inner):
                 src[q] = h
     out["source"] = src
+    if arch_is_wrapper(arch):
+        out["tie_into"] = into
     if arch in UNWRAP:
         out["unwrap"] = "text_config"
     byerr = {}
@@ -645,7 +694,7 @@ def canon(nodes, alias=True):
                 and not n["buffers"] and not n["loader"] and not any(q.startswith(p + ".") for q in after.get(p, ())):
             out[p] = {}
             continue
-        n = {k: v for k, v in n.items() if v is not None and v != {} and v is not False and v != []}
+        n = {k: v for k, v in n.items() if k != "inner" and v is not None and v != {} and v is not False and v != []}
         if "parts" in n:
             n["parts"] = [x[1] if isinstance(x, list) else x for x in n["parts"]]
         if "loader" in n:
@@ -754,10 +803,9 @@ def main():
                 for lm in ([False, True] if wrapper else [False]):
                     config = resolve(raw)
                     model, vc = real.build(arch, raw, lm, "compressed-tensors")
-                    if wrapper:
-                        config["text_config"]["tie_word_embeddings"] = config["tie_word_embeddings"]
                     s = Sample(raw, config, lm, "compressed-tensors")
                     s.nodes, s.ties, s.facts, s.notes = real.describe(model, vc)
+                    tie_inner(config, s.facts["tie_into"])
                     d = compare(s, cls, files, not a.loose, facts)
                     bad += bool(d)
                     print(f"{'same' if not d else 'DIFF'} {arch} {'lm_only ' if lm else ''}{c.split('/')[-2]} {len(s.nodes)} modules", *d[:20], sep="\n   ")
@@ -794,6 +842,11 @@ def main():
     sys.exit(bool(bad))
 
 
+def arch_is_wrapper(arch):
+    from vllm.model_executor.models.registry import _MULTIMODAL_MODELS
+    return arch in _MULTIMODAL_MODELS
+
+
 def type_of(arch):
     from _configs import model_type_of
     return TYPES.get(arch) or model_type_of(arch)
@@ -815,7 +868,8 @@ def prepare(pairs, rng, wrapper):
     for arch, t in pairs:
         own = EXTRA.get(arch, (t, {}))[1]
         vary.BASE[t] = {**base_of(t), **{k: v for k, v in own.items() if not k.startswith("-") and "." not in k}}
-        for field, sub in ((load("configs", t) or {}).get("sub") or {}).items():    # text_config.head_dim
+        program = load("configs", t) or {}
+        for field, sub in {**program.get("sub", {}), **{k: v for k, v in program.get("auto", {}).items() if v["model_type"]}}.items():    # text_config.head_dim
             given = {k.partition(".")[2]: v for k, v in {**FIXES.get(t, {}), **own}.items() if k.startswith(field + ".")}
             vary.BASE[sub["model_type"]] = {**base_of(sub["model_type"]), **{k: v for k, v in given.items() if "." not in k}}
     extra = set()
@@ -840,7 +894,7 @@ def mark(samples):
         # What the class makes of it is not known; what it is made of may explain the tree.
         known.discard(field)
         known |= {f for s in samples[:1] for f in s.config if re.search(r"pattern|indices|layer_ids|_every|period|offset|interval", f)}
-    known |= {"per_layer_config", "layer_types", "text_config", "vision_config", "audio_config"} - unknown
+    known |= {"per_layer_config", "layer_types", "model_type", "kept_tie_word_embeddings", "text_config", "vision_config", "audio_config"} - unknown
     layered = collections.defaultdict(set)
     for s in samples:
         for pre, c in [("", s.config)] + [(k + ".", v) for k, v in s.config.items() if isinstance(v, dict) and k.endswith("_config")]:
@@ -860,12 +914,17 @@ def inner_files(cls, classes, files, facts):
 
 def use(c, obs, path, g, files, facts):
     """The sub-config ('' for the same) in which class c's own file gives this subtree in every sample, or None."""
-    subs = [""] + sorted({k for e, _ in obs for k, v in e.sample.config.items() if isinstance(v, dict) and k.endswith("_config")})
-    for sub in sorted(subs, key=lambda s: s != "text_config"):
+    subs = [""] + sorted({p for e, _ in obs for p in sub_configs(e.sample.config)})
+    given = obs[0][1].rec.get("inner", [None])[0]
+    for sub in sorted(subs, key=lambda s: (s != given, s != "text_config")):
         ok = True
         for e, _ in obs:
             s = e.sample
-            config = s.config[sub] if sub else s.config
+            try:
+                config = at(s.config, sub) if sub else s.config
+            except (KeyError, TypeError):
+                ok = False
+                break
             try:
                 got, ties = plan_tree(c, config, s.vars["lm_only"], s.vars["quant"], files=files, facts=facts, prefix=path)
             except (ValueError, LookupError, TypeError):
@@ -881,6 +940,15 @@ def use(c, obs, path, g, files, facts):
             return sub
     g.notes.append(f"{path}: not as the file of {c} says: {getattr(g, 'last', [])[:3]}")
     return None
+
+
+def sub_configs(config, pre="", depth=2):
+    """Dotted names of the sub-configs."""
+    for k, v in config.items():
+        if isinstance(v, dict) and k.endswith("_config") and k != "per_layer_config" and not k.startswith("quant"):
+            yield pre + k
+            if depth > 1:
+                yield from sub_configs(v, f"{pre}{k}.", depth - 1)
 
 
 if __name__ == "__main__":

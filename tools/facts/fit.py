@@ -43,7 +43,7 @@ class Env:
         def scope(c, pre):
             for f, v in c.items():
                 name = pre + f
-                if isinstance(v, dict) and f.endswith("_config") and f != "per_layer_config" and not pre and not f.startswith("quant"):
+                if isinstance(v, dict) and f.endswith("_config") and f != "per_layer_config" and pre.count(".") < 2 and not f.startswith("quant"):
                     scope(v, name + ".")
                     out[name] = "{}"
                     continue

@@ -24,7 +24,10 @@ MISTRAL = {"kind": "auto", "segments": [
     ["v_fake_quantizer.qscale_act", "v_scale"], ["wq", "q_proj"], ["wk", "k_proj"], ["wv", "v_proj"], ["wo", "o_proj"],
     ["attention_norm", "input_layernorm"], ["feed_forward", "mlp"], ["w1", "gate_proj"], ["w2", "down_proj"], ["w3", "up_proj"],
     ["ffn_norm", "post_attention_layernorm"], ["tok_embeddings", "model.embed_tokens"], ["output", "lm_head"], ["norm", "model.norm"]]}
-SIGLIP = {"kind": "auto", "skip": ["encoder.layers.", "num_hidden_layers", "null"]}
+# Layers beyond those that are built: the wrapper may take the features of an inner one.
+BUILT = {"kind": "auto", "skip": ["encoder.layers.", "null", "null"]}
+KEYED_ROWS = {"kind": "keyed", "dialect": "rows"}
+GATE_UP = [["gate_up_proj", "gate_proj", 0], ["gate_up_proj", "up_proj", 1]]
 GLM4_MOE = {"kind": "auto", "skip": ["layers.", "num_hidden_layers", "num_nextn_predict_layers"]}
 GPT_OSS = {"kind": "keyed", "dialect": "gpt_oss", "stacked": QKV}
 # AutoWeightsLoader behind a generator that does nothing here: the shared expert among the others only with AITER (ROCm).
@@ -47,28 +50,32 @@ KEYED_AXK1 = {**KEYED_MLA, "stacked": KEYED_GLM4_LITE["stacked"] + [[p[1:], n[1:
 # The drafter's layers are left out before AutoWeightsLoader sees them.
 NO_DRAFTER = {"kind": "auto", "skip": ["layers.", "num_hidden_layers", "num_nextn_predict_layers"]}
 NO_DRAFTER_OUTSIDE = {"kind": "auto", "skip": ["model.layers.", "num_hidden_layers", "num_nextn_predict_layers"]}
-GATE_UP = [[".gate_up_proj", ".gate_proj", 0], [".gate_up_proj", ".up_proj", 1]]
-KEYED_HYV3 = {"kind": "keyed", "stacked": QKV + GATE_UP, "mapper": {"substr": [["router.gate.", "gate."]]}}
+DOTTED_GATE_UP = [[f".{p}", f".{n}", i] for p, n, i in GATE_UP]
+KEYED_HYV3 = {"kind": "keyed", "stacked": QKV + DOTTED_GATE_UP, "mapper": {"substr": [["router.gate.", "gate."]]}}
 # Experts one by one, or all in one tensor.
 KEYED_GRANITE = {"kind": "keyed", "stacked": QKV, "banks": True, "mapper": {
     "substr": [["A_log", "A"]],
     "suffix": [[".block_sparse_moe.input_linear.weight", ".block_sparse_moe.experts.gate_up_proj"],
                [".block_sparse_moe.output_linear.weight", ".block_sparse_moe.experts.down_proj"],
                [".block_sparse_moe.router.layer.weight", ".block_sparse_moe.gate.weight"]]}}
-MIMO_V2 = {"kind": "keyed", "dialect": "lenient", "stacked": [[p[1:], n[1:], i] for p, n, i in QKV + GATE_UP]}
+MIMO_V2 = {"kind": "keyed", "dialect": "lenient", "stacked": [[p[1:], n[1:], i] for p, n, i in QKV + DOTTED_GATE_UP]}
 MODERNBERT = {"kind": "keyed", "dialect": "lenient",
               "mapper": {"prefix": [["model.layers.", "encoder_layer.layers."], ["layers.", "encoder_layer.layers."], ["model.", ""]]}}
 MODERNBERT_CLASSIFIER = {"kind": "keyed", "dialect": "lenient", "strict": ["classifier", "pooling."],
                          "mapper": {"prefix": [["model.layers.", "model.encoder_layer.layers."], ["head.", "pooling."]]}}
 # `_create_pooling_model_cls`: names of the bare model, where there is one inside.
 POOLING = {"kind": "auto", "prefix": ["model.", ["lm_head.", "score."]], "child": "model"}
+OPENVLA = {"kind": "auto", "mapper": {
+    "substr": [[".ls1.scale_factor", ".ls1.gamma"], [".ls2.scale_factor", ".ls2.gamma"]],
+    "prefix": [["vision_backbone.featurizer.", "vision_backbone.dinov2_featurizer."],
+               ["vision_backbone.fused_featurizer.", "vision_backbone.siglip_featurizer."]]}}
 LOADERS = {
     "deepseek_v2.DeepseekV2Model.load_weights": ("83579b19b333", KEYED_MLA),
     "llama4.Llama4Model.load_weights": ("d4fa57e9bdc9", LLAMA4),
     "llama4.Llama4ForCausalLM.load_weights": ("507ce68d4f16", LLAMA4_TEXT),
     "mllama4.Llama4ForConditionalGeneration.load_weights": ("e15e991dc4c0", LLAMA4_WRAPPER),
     "mistral.MistralForCausalLM.load_weights": ("b371987c884f", MISTRAL),
-    "siglip.SiglipVisionTransformer.load_weights": ("b2b79753be40", SIGLIP),
+    "siglip.SiglipVisionTransformer.load_weights": ("b2b79753be40", BUILT),
     "glm4_moe.Glm4MoeModel.load_weights": ("a82953f916e3", GLM4_MOE),
     "qwen3_next.Qwen3NextModel.load_weights": ("b9459aaeb71e", AS_MEASURED),
     "qwen3_5.Qwen3_5Model.load_weights": ("aa52f4f36b7a", AS_MEASURED),
@@ -98,6 +105,19 @@ LOADERS = {
     "adapters._create_pooling_model_cls.<locals>.ModelForPooling.load_weights": ("fcff0ca734e5", POOLING),
     "adapters.as_seq_cls_model.<locals>.ModelForSequenceClassification.load_weights": ("a6680007cf7f", POOLING),
     "gpt_oss.GptOssModel.load_weights": ("1959a135ae8e", GPT_OSS),
+    "clip.CLIPVisionTransformer.load_weights": ("3a18845ef00b", BUILT),
+    "blip.BlipVisionModel.load_weights": ("c27507725de0", BUILT),
+    "idefics2_vision_model.Idefics2VisionTransformer.load_weights": ("e129d5627f56", BUILT),
+    "lfm2_siglip2.Siglip2Model.load_weights": ("252462877b85", {**BUILT, "skip": ["vision_model.encoder.layers.", "null", "null"]}),
+    "pixtral.PixtralHFVisionModel.load_weights": ("1a156ed928c2", {
+        **KEYED_ROWS, "stacked": QKV + [[f".{p}", f".{n}", i] for p, n, i in GATE_UP], "skip": ["transformer.layers.", "null", "null"]}),
+    "openpangu_vl.OpenPanguVisionTransformer.load_weights": ("51fd88bbcb23", {
+        **KEYED_ROWS, "stacked": [["attn.qkv.", f"attn.{p}.", p] for p in "qkv"] + GATE_UP}),
+    "openvla.OpenVLAForActionPrediction.load_weights": ("4bc092487699", OPENVLA),
+    "ernie45_vl.Ernie4_5_VisionTransformer.load_weights": ("bf5aa356acf6", KEYED_ROWS),
+    "ernie45_vl.VariableResolutionResamplerModel.load_weights": ("58e86122d2c8", {"kind": "keyed", "dialect": "lenient"}),
+    "whisper.WhisperForConditionalGeneration.load_weights": ("fff50d8be107", {
+        "kind": "auto", "zero_bias": [".k_proj.weight", ".k_proj.weight_packed"]}),
 }
 
 # Refusals of constructors whose condition the search does not find: what the message looks like, and the row of `refuses`.

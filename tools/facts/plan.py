@@ -55,12 +55,25 @@ def resolve(raw, facts=HERE, model_type=None, depth=0):
             v = {}
         if isinstance(v, dict):
             out[field] = resolve(v, facts, t, depth + 1) if load("configs", t, facts) else v
+    for field, sub in program.get("auto", {}).items():
+        v = out.get(field)
+        v = copy.deepcopy(sub["default"]) if v is None else v
+        if isinstance(v, dict):
+            out[field] = resolve(v, facts, v.get("model_type") or sub["model_type"], depth + 1)
+            out[field].setdefault("model_type", sub["model_type"])
     for field, e in program.get("derive", []):
         out[field] = ev(e, dict(config=out, root=out, vars={}))
     for c in program.get("checks", []):
         if not truth(c["ok"], dict(config=out, root=out, vars={})):
             raise Refused(c["error"] + ": " + c["message"])
     return json.loads(json.dumps(out, default=str))
+
+
+def registered(config, facts=HERE):
+    """Class that stands for the config of a language model inside a wrapper (`VllmConfig.with_hf_config`), or None."""
+    named = config.get("architectures") or [load(".", "names", facts)["causal"].get(config.get("model_type"))]
+    known = load(".", "registry", facts)["architectures"]
+    return next((known[n]["class"] for n in named if n in known), None)
 
 
 def shape(ds, s):
@@ -123,11 +136,15 @@ def loader(l, s):
         for cond, more in l.get("ignore_suffixes_if", []):
             if truth(cond, s):
                 suf += more
-        out.update({k: copy.deepcopy(l[k]) for k in ("permute", "segments", "skip", "prefix", "turned", "one_row") if k in l})
+        out.update({k: copy.deepcopy(l[k]) for k in ("permute", "segments", "skip", "prefix", "turned", "one_row", "zero_bias") if k in l})
         if "skip" in l:
             first, n = ev(l["skip"][1], s), ev(l["skip"][2], s)
             if n:
                 out["skip_rows"] = [l["skip"][0], list(range(first, first + n))]
+        if "ignore_layers" in l:
+            prefix, first, n = l["ignore_layers"][0], ev(l["ignore_layers"][1], s), ev(l["ignore_layers"][2], s)
+            if n:
+                out["ignore_rows"] = [prefix, list(range(first, first + n))]
         out.update(mapper=mapper(l.get("mapper"), s), ignore_prefixes=ign, ignore_suffixes=suf,
                    quant_aware=bool(l.get("quant_aware", False)))
     return out
@@ -166,7 +183,7 @@ def tree(cls, config, lm_only=False, quant="spy", facts=HERE, files=None, prefix
     def node(n, path, root, s):
         s = narrow(n, s)
         if "use" in n:
-            return klass(n["use"], path, s)
+            return klass(registered(s["config"], facts) if n["use"] == "auto" else n["use"], path, s)
         if "same" in n:
             out[path] = dict(same=root + re.sub(r"\{([^}]*)\}", lambda m: str(ev(m.group(1), s)), n["same"]))
             return

@@ -10,6 +10,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../oracle"))
 SPY = {"name": "spy"}
 READS = {}          # (config class name, attribute) -> present, while a model is built
+INNER = {}          # of the last build: id of a language model inside a wrapper -> (config, whether the config names the class)
 
 
 def start(platform="cuda:90"):
@@ -26,6 +27,37 @@ def start(platform="cuda:90"):
     S.mock_processors()
     spy.get_name = lambda self: SPY["name"]
     watch_reads()
+    watch_inner()
+
+
+def watch_inner():
+    """Which models are built by `init_vllm_registered_model`, and for which config."""
+    from vllm.config import VllmConfig
+    from vllm.model_executor.model_loader import utils
+    narrow, make, given = VllmConfig.with_hf_config, utils.initialize_model, {}
+
+    def with_hf_config(self, hf_config, architectures=None):
+        out = narrow(self, hf_config, architectures=architectures)
+        given[id(out)] = out, hf_config, not architectures or architectures == getattr(hf_config, "architectures", None)
+        return out
+
+    def initialize_model(vllm_config, **kw):
+        out = make(vllm_config=vllm_config, **kw)
+        if id(vllm_config) in given:
+            INNER[id(out)] = given[id(vllm_config)][1:]
+        return out
+    VllmConfig.with_hf_config, utils.initialize_model = with_hf_config, initialize_model
+    READS["narrowed"] = given
+
+
+def config_path(root, config):
+    """Dotted name of a sub-config of `root`, or None."""
+    if root is config:
+        return ""
+    for k, v in vars(root).items():
+        if hasattr(v, "to_dict") and (below := config_path(v, config)) is not None:
+            return f"{k}.{below}".rstrip(".")
+    return None
 
 
 def watch_reads():
@@ -59,6 +91,12 @@ def restore_packed():
                 v.update(copy.deepcopy(PACKED[c]))
 
 
+def forget_fusers():
+    """The Transformers backend keeps, for every class, how the first model of the process was fused, with its sizes."""
+    if fuser := sys.modules.get("vllm.model_executor.models.transformers.fuser"):
+        fuser.get_fusers.cache.clear()
+
+
 def all_models():
     for name, mod in list(sys.modules.items()):
         if name.startswith("vllm.model_executor.models."):
@@ -74,6 +112,7 @@ def build(arch, config, lm_only=False, quant="spy", dtype="bfloat16"):
     from vllm.model_executor.model_loader.utils import initialize_model
     from vllm.utils.torch_utils import set_default_torch_dtype
     restore_packed()
+    forget_fusers()
     config = copy.deepcopy(config)
     config["architectures"] = [arch]
     config["quantization_config"] = {"quant_method": "spy"}
@@ -84,6 +123,8 @@ def build(arch, config, lm_only=False, quant="spy", dtype="bfloat16"):
         vc = engine_config(d, dtype=dtype, load_format="dummy", max_model_len=16, **extra)
         parallel_groups()
         SPY["name"] = quant
+        INNER.clear()
+        READS["narrowed"].clear()
         try:
             with set_current_vllm_config(vc), set_default_torch_dtype(vc.model_config.dtype), torch.device("meta"), S.meta_ok():
                 READS["on"] = True
@@ -116,10 +157,11 @@ def mapper(m):
     out = {}
     if m is None:
         return out
-    if m.orig_to_new_renaming:
-        out["renaming"] = [repr(r)[:200] for r in m.orig_to_new_renaming]
-    if m.orig_to_new_regex:
-        out["regex"] = [[p.pattern, n] for p, n in m.orig_to_new_regex.items()]
+    renamed = [renaming(r) for r in m.orig_to_new_renaming]
+    if None in renamed:
+        out["renaming"] = [repr(r)[:200] for r, row in zip(m.orig_to_new_renaming, renamed) if row is None]
+    if rows := [r for r in renamed if r] + [[p.pattern, n] for p, n in m.orig_to_new_regex.items()]:
+        out["regex"] = rows
     if m.orig_to_new_substr:
         out["substr"] = [[k, v] for k, v in m.orig_to_new_substr.items()]
     if m.orig_to_new_stacked:
@@ -128,6 +170,22 @@ def mapper(m):
         out["prefix"] = [[k, v] for k, v in m.orig_to_new_prefix.items()]
     if m.orig_to_new_suffix:
         out["suffix"] = [[k, v] for k, v in m.orig_to_new_suffix.items()]
+    return out
+
+
+def renaming(r):
+    """A `WeightRenaming` of transformers as a row of regular expressions, which it is when it has one source and no scope: it replaces
+    the text of its first match, `\\1` is the source's own group, and the rest of its target is plain text."""
+    if type(r).__name__ not in ("WeightRenaming", "PrefixChange") or r.scope_prefix is not None or len(r.source_patterns) != 1:
+        return None
+    return [r.source_patterns[0].replace("*.", r".*\."), re.sub(r"\\(?!1)", r"\\\\", r.target_patterns[0])]
+
+
+def renames(model):
+    """The mapper of the class; that of the Transformers backend is made for the model, and no list of modules sees its stacked rows."""
+    out = mapper(getattr(model if type(model).__name__.startswith("Transformers") else type(model), "hf_to_vllm_mapper", None))
+    if type(model).__name__.startswith("Transformers"):
+        out.pop("stacked", None)
     return out
 
 
@@ -171,6 +229,7 @@ def own_loader(m):
         auto = dict(kind="auto", mapper=mapper(mp), ignore_prefixes=list(a.ignore_unexpected_prefixes),
                     ignore_suffixes=list(a.ignore_unexpected_suffixes), quant_aware=qc is not None)
         left_out(auto)
+        ignored_layers(auto)
         return auto, None if given is weights else fn
     return dict(kind=mod), fn
 
@@ -185,6 +244,15 @@ def left_out(loader):
         loader["mapper"]["prefix"] = [r for r in rows if r not in [h for h, _ in hits]]
         if not loader["mapper"]["prefix"]:
             del loader["mapper"]["prefix"]
+
+
+def ignored_layers(loader):
+    """Prefixes of whole layers that may be there, as what they mean: `ignore_rows`, the prefix and the indices."""
+    hits = [(p, m) for p in loader["ignore_prefixes"] if (m := re.fullmatch(r"(.*\.)(\d+)\.", p))]
+    index = [int(m.group(2)) for _, m in hits]
+    if hits and len({m.group(1) for _, m in hits}) == 1 and index == list(range(index[0], index[0] + len(index))):
+        loader["ignore_rows"] = [hits[0][1].group(1), index]
+        loader["ignore_prefixes"] = [p for p in loader["ignore_prefixes"] if p not in [h for h, _ in hits]]
 
 
 def by_hand(fn, seen, module):
@@ -313,6 +381,9 @@ def describe(model, vc):
                 hand[path] = fn
         if k in LINEAR and k not in ("qkv", "merged") and callable(getattr(m, "load_weights", None)):
             notes.append(f"{path}: {e['cls']} has load_weights of its own")
+        if id(m) in INNER and path:
+            config, named = INNER[id(m)]
+            e["inner"] = [config_path(vc.model_config.hf_config, config), named]
         out[path] = e
         for n, c in kids:
             visit(c, f"{path}.{n}" if path else n)
@@ -328,8 +399,9 @@ def describe(model, vc):
             ties[n] = emb.get(id(m.weight))
     c = type(model)
     facts = dict(cls=c.__name__, module=c.__module__,
+                 tie_into=sorted({config_path(vc.model_config.hf_config, c) or "" for _, c, _ in READS["narrowed"].values()} - {""}),
                  supports_quant=any(x.__name__ == "SupportsQuant" for x in c.__mro__),
                  packed={k: list(v) for k, v in (spy.packed_modules_mapping or {}).items()},
-                 mapper=mapper(getattr(c, "hf_to_vllm_mapper", None)),
+                 mapper=renames(model),
                  hand={p: (f"{fn.__module__.split('.')[-1]}.{fn.__qualname__}", source(fn)) for p, fn in hand.items()})
     return out, ties, facts, notes

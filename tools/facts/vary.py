@@ -47,7 +47,7 @@ FIELDS = [
     (r"^(num_experts_per_tok|top_k_experts)$", pick(1, 2)),
     (r"^n_shared_experts$", pick(None, 1, 2, 3)),
     (r"^(n_group|topk_group)$", pick(1)),
-    (r"^num_nextn_predict_layers$", pick(0, 1)),
+    (r"^(num_nextn_predict_layers|n_predict|mtp_num_hidden_layers)$", pick(0, 1)),
     (r"^topk_method$", pick("noaux_tc", "greedy")),
     (r"^scoring_func$", pick("softmax", "sigmoid")),
     (r"^mlp_only_layers$", lambda r, d: [i for i in range(d.get("num_hidden_layers", 4)) if r.random() < .3] if r.random() < .6 else []),
@@ -139,7 +139,19 @@ def config(model_type, rng, extra=(), top=True, table=None):
             d[f] = None
             continue
         d[f] = config(t, rng, extra, False, table)
+    for f, sub in p.get("auto", {}).items():
+        t = sub["model_type"] or (sub["default"] or {}).get("model_type")
+        others = next((ts for ts in AUTO if t in ts), [t])
+        t = t if rng.random() < .6 else rng.choice([x for x in others if load("configs", x)] or [t])
+        d[f] = config(t, rng, extra, False, table)
+        named = (sub["default"] or {}).get("architectures")
+        if named and t == sub["model_type"]:
+            d[f]["architectures"] = named
     return d
+
+
+# Sub-configs that stand for each other where any class is taken.
+AUTO = [["llama", "qwen2", "qwen3", "mistral"], ["clip_vision_model", "siglip_vision_model", "pixtral"]]
 
 
 # Number of heads, their size, and the field that says how many times as wide as the model they are together.
