@@ -9,7 +9,7 @@ use serde_json::Value;
 pub struct Loader {
     /// `auto` (AutoWeightsLoader) or the name of a hand-written loop.
     pub kind: String,
-    /// Mapper passed to it.
+    /// Mapper passed to it; of `keyed` the renames before anything else.
     #[serde(default)]
     pub mapper: Option<MapperFile>,
     /// Names it may ignore, by prefix.
@@ -57,6 +57,12 @@ pub struct Loader {
     /// `keyed`: stacked parameters that fall back to the plain name when the module is not there.
     #[serde(default)]
     pub optional: Vec<String>,
+    /// `keyed`: names that are no parameter and begin with one of these raise where others are passed over.
+    #[serde(default)]
+    pub strict: Vec<String>,
+    /// `keyed`: experts may come in one piece.
+    #[serde(default)]
+    pub banks: bool,
     /// `keyed`: first index and number of layers that belong to a drafter and are skipped.
     #[serde(default)]
     pub skip_layers: Option<(Expr, Expr)>,
@@ -80,10 +86,10 @@ pub enum Dialect {
     GptOss,
     /// `FalconModel`: every parameter by its name, fused ones as a whole.
     Whole,
+    /// `MiMoV2Model`, `ModernBertModel`, `VariableResolutionResamplerModel`: what is no parameter is passed over.
+    Lenient,
     /// `PixtralHFVisionModel`: the rows of `stacked`, then the name as it is.
     Rows,
-    /// `VariableResolutionResamplerModel`: every parameter by its name; what has none is left.
-    Known,
 }
 
 /// A `WeightsMapper`, pass by pass, in vLLM's order.

@@ -6,8 +6,11 @@ use super::trace::{Effect, Event, Kind, Stage, Trace};
 use super::tree::{Loader, Module, Quant, Slot, Tree, join};
 use super::{config, python, registry};
 use crate::facts::{self, BoolOr, ClassFile, Expr, Node, NodeKind, ParamFile, Scope};
+use read::{element, template};
 use serde_json::Value;
 use std::rc::Rc;
+
+mod read;
 
 /// Vocabulary rows are padded to a multiple of this (`DEFAULT_VOCAB_PADDING_SIZE`).
 const VOCAB_PADDING: u64 = 64;
@@ -379,36 +382,4 @@ impl<'a> Builder<'a> {
         self.files.push((class.to_owned(), Rc::clone(&f)));
         Some(f)
     }
-}
-
-fn element(dtype: &str) -> Element {
-    match dtype {
-        "float32" => Element::F32,
-        "int64" => Element::I64,
-        "int32" => Element::I32,
-        "uint8" => Element::U8,
-        "int8" => Element::I8,
-        "float8_e4m3fn" => Element::F8E4M3,
-        _ => Element::Model,
-    }
-}
-
-/// A quantization prefix: `=`, or a template with `{root}`, index variables and expressions of them.
-fn template(q: &str, path: &str, root: &str, scope: &Scope) -> String {
-    if q == "=" {
-        return path.to_owned();
-    }
-    let mut out = String::new();
-    let mut rest = q;
-    while let Some((before, after)) = rest.split_once('{') {
-        let (key, tail) = after.split_once('}').unwrap_or((after, ""));
-        out.push_str(before);
-        if key == "root" {
-            out.push_str(root);
-        } else if let Ok(e) = Expr::parse(key) {
-            out.push_str(&e.eval(scope).to_string());
-        }
-        rest = tail;
-    }
-    out + rest
 }

@@ -5,24 +5,27 @@ use super::experts;
 use super::mapper::Shard;
 use super::stream::{Stored, Stream};
 use super::trace::Raised;
-use super::tree::Keyed;
 use super::words;
 use crate::facts::{Dialect, NodeKind};
 
 pub mod llama4;
 
 mod gpt_oss;
+mod tables;
+
+pub use tables::Keyed;
 
 /// One tensor; `name` is relative to the module that loops.
 pub fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
+    let name = &tables.renames.rename(name);
     match tables.dialect {
         Dialect::Deepseek => deepseek(s, at, name, tables, t),
         Dialect::Llama4 => llama4::model(s, at, name, tables, t),
         Dialect::Llama4Wrapper => llama4::wrapper(s, at, name, tables, t),
         Dialect::GptOss => gpt_oss::load(s, at, name, tables, t),
         Dialect::Whole => whole(s, at, name, t),
+        Dialect::Lenient => lenient(s, at, name, tables, t),
         Dialect::Rows => rows(s, at, name, tables, t),
-        Dialect::Known => known(s, at, name, t),
     }
 }
 
@@ -50,12 +53,35 @@ fn deepseek(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
         return stacked(s, at, &mapped, *shard, t);
     }
     if let Some((module, before, rest)) = container(s, at, name) {
+        if tables.banks && !rest.starts_with(|c: char| c.is_ascii_digit()) {
+            return experts::load(s, module, rest, t);
+        }
         return expert(s, module, name, before, rest, t);
     }
     if name.ends_with(".bias") && find(s, at, name).is_none() {
         return s.dropped(at, ".bias", t);
     }
     plain(s, at, name, t);
+}
+
+/// `MiMoV2Model.load_weights`, `ModernBertModel.load_weights` and the like: whatever leads to a parameter, in this order.
+fn lenient(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
+    if let Some((module, before, rest)) = container(s, at, name)
+        && expert_row(s, module, rest).is_some_and(|(_, _, param)| has(s, module, &param))
+    {
+        return expert(s, module, name, before, rest, t);
+    }
+    for (param, stored, shard) in tables.stacked.iter().filter(|row| name.contains(row.1.as_str())) {
+        let mapped = name.replace(stored.as_str(), param);
+        if find(s, at, &mapped).is_some() {
+            return stacked(s, at, &mapped, *shard, t);
+        }
+    }
+    match find(s, at, name) {
+        None if tables.strict.iter().any(|p| name.starts_with(p.as_str())) => missing(s, at, name, t),
+        None => s.dropped(at, "no parameter of this name", t),
+        Some(_) => piece(s, at, name, t),
+    }
 }
 
 /// `FalconModel.load_weights`: a fused weight comes in one piece.
@@ -88,14 +114,6 @@ fn rows(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
     }
 }
 
-/// `VariableResolutionResamplerModel.load_weights`.
-fn known(s: &mut Stream, at: usize, name: &str, t: &Stored) {
-    if find(s, at, name).is_none() {
-        return s.dropped(at, "no parameter of this name", t);
-    }
-    piece(s, at, name, t);
-}
-
 /// `param = params_dict[name]`, as a whole.
 fn plain(s: &mut Stream, at: usize, name: &str, t: &Stored) {
     match find(s, at, name) {
@@ -123,21 +141,24 @@ fn stacked(s: &mut Stream, at: usize, mapped: &str, shard: u16, t: &Stored) {
 
 /// A tensor of one expert, by the rows of `fused_moe_make_expert_params_mapping`; `rest` is what follows `experts.`.
 fn expert(s: &mut Stream, module: usize, name: &str, before: &str, rest: &str, t: &Stored) {
-    let [gate, down, up] = s.tree.modules[module].expert_names.clone();
-    let row = rest.split_once('.').and_then(|(index, tail)| {
-        let index: u64 = index.parse().ok().filter(|i| *i < s.tree.modules[module].experts)?;
-        let (proj, suffix) = tail.split_once('.')?;
-        let rows = [(&gate, "w13_", 0), (&up, "w13_", 1), (&down, "w2_", 2)];
-        let (_, prefix, part) = rows.into_iter().find(|r| *r.0 == proj)?;
-        Some((index, part, format!("{prefix}{suffix}")))
-    });
-    match row {
+    match expert_row(s, module, rest) {
         None => experts::missing(s, module, rest, no_key(name), rest, t),
         Some((_, _, param)) if !has(s, module, &param) => {
             experts::missing(s, module, &param, no_expert_key(before, &param), rest, t);
         }
         Some((index, part, param)) => experts::one(s, module, rest, &param, index, part, false, t),
     }
+}
+
+/// Expert, part, and parameter.
+fn expert_row(s: &Stream, module: usize, rest: &str) -> Option<(u64, usize, String)> {
+    let [gate, down, up] = &s.tree.modules[module].expert_names;
+    let (index, tail) = rest.split_once('.')?;
+    let index: u64 = index.parse().ok().filter(|i| *i < s.tree.modules[module].experts)?;
+    let (proj, suffix) = tail.split_once('.')?;
+    let rows = [(gate, "w13_", 0), (up, "w13_", 1), (down, "w2_", 2)];
+    let (_, prefix, part) = rows.into_iter().find(|r| r.0 == proj)?;
+    Some((index, part, format!("{prefix}{suffix}")))
 }
 
 fn has(s: &Stream, module: usize, param: &str) -> bool {

@@ -1,9 +1,9 @@
 //! The module tree of a class for one config: what vLLM constructs, and which parameters every module has.
 
+use super::keyed::Keyed;
 use super::mapper::{MAX_INDEX, Mapper};
 use super::method::{CacheScales, Element, Load};
-use crate::facts::{self, Dialect, NodeKind, Scope};
-use serde_json::Value;
+use crate::facts::{self, NodeKind, Scope};
 use std::borrow::Cow;
 use std::rc::Rc;
 
@@ -119,23 +119,7 @@ impl Loader {
             Some(Skip { prefix: prefix.clone(), from, to })
         });
         if l.kind == "keyed" {
-            let layers = l.skip_layers.as_ref().map(|(a, n)| (a.size(scope).unwrap_or(0), n.size(scope).unwrap_or(0)));
-            let (first, n) = layers.unwrap_or((0, 0));
-            let shard = |v: &Value| {
-                v.as_u64().and_then(|n| u16::try_from(n).ok()).or_else(|| v.as_str().and_then(facts::facts_shard))
-            };
-            return Loader::Keyed(Keyed {
-                dialect: l.dialect,
-                stacked: l.stacked.iter().filter_map(|(p, w, s)| Some((p.clone(), w.clone(), shard(s)?))).collect(),
-                optional: l.optional.clone(),
-                skip_layers: (first, first.saturating_add(n)),
-                skip,
-                quant_method: scope
-                    .root
-                    .pointer("/quantization_config/quant_method")
-                    .and_then(Value::as_str)
-                    .map(str::to_lowercase),
-            });
+            return Loader::Keyed(Keyed::read(l, scope, skip));
         }
         if l.kind != "auto" {
             return Loader::Unknown(l.kind.clone());
@@ -258,23 +242,6 @@ impl Before {
         }
         out
     }
-}
-
-/// Tables of a hand-written loop (spec E.6).
-#[derive(Debug, Default)]
-pub struct Keyed {
-    /// Which loop.
-    pub dialect: Dialect,
-    /// Parameter, name in the checkpoint, shard.
-    pub stacked: Vec<(String, String, u16)>,
-    /// Parameters that fall back to the plain name.
-    pub optional: Vec<String>,
-    /// Layers from the first to before the second index belong to a drafter.
-    pub skip_layers: (u64, u64),
-    /// Elements that are left out.
-    pub skip: Option<Skip>,
-    /// `config.quantization_config["quant_method"]`, as the loop finds it.
-    pub quant_method: Option<String>,
 }
 
 /// One module.

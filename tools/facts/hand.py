@@ -45,6 +45,26 @@ KEYED_GLM4_LITE = {**KEYED_MLA, "stacked": [r for r in KEYED_MLA["stacked"] if r
 QWEN2_MOE = {"kind": "auto", "one_row": "mlp.shared_expert_gate"}
 # By key, a fused weight as a whole.
 FALCON = {"kind": "keyed", "dialect": "whole"}
+# Multi-head or multi-head latent attention: of the rows of both, those lead nowhere whose module is not there.
+KEYED_AXK1 = {**KEYED_MLA, "stacked": KEYED_GLM4_LITE["stacked"] + [[p[1:], n[1:], i] for p, n, i in QKV], "optional": ["fused_qkv_a_proj", "qkv_proj"]}
+# The drafter's layers are left out before AutoWeightsLoader sees them.
+NO_DRAFTER = {"kind": "auto", "skip": ["layers.", "num_hidden_layers", "num_nextn_predict_layers"]}
+NO_DRAFTER_OUTSIDE = {"kind": "auto", "skip": ["model.layers.", "num_hidden_layers", "num_nextn_predict_layers"]}
+DOTTED_GATE_UP = [[f".{p}", f".{n}", i] for p, n, i in GATE_UP]
+KEYED_HYV3 = {"kind": "keyed", "stacked": QKV + DOTTED_GATE_UP, "mapper": {"substr": [["router.gate.", "gate."]]}}
+# Experts one by one, or all in one tensor.
+KEYED_GRANITE = {"kind": "keyed", "stacked": QKV, "banks": True, "mapper": {
+    "substr": [["A_log", "A"]],
+    "suffix": [[".block_sparse_moe.input_linear.weight", ".block_sparse_moe.experts.gate_up_proj"],
+               [".block_sparse_moe.output_linear.weight", ".block_sparse_moe.experts.down_proj"],
+               [".block_sparse_moe.router.layer.weight", ".block_sparse_moe.gate.weight"]]}}
+MIMO_V2 = {"kind": "keyed", "dialect": "lenient", "stacked": [[p[1:], n[1:], i] for p, n, i in QKV + DOTTED_GATE_UP]}
+MODERNBERT = {"kind": "keyed", "dialect": "lenient",
+              "mapper": {"prefix": [["model.layers.", "encoder_layer.layers."], ["layers.", "encoder_layer.layers."], ["model.", ""]]}}
+MODERNBERT_CLASSIFIER = {"kind": "keyed", "dialect": "lenient", "strict": ["classifier", "pooling."],
+                         "mapper": {"prefix": [["model.layers.", "model.encoder_layer.layers."], ["head.", "pooling."]]}}
+# `_create_pooling_model_cls`: names of the bare model, where there is one inside.
+POOLING = {"kind": "auto", "prefix": ["model.", ["lm_head.", "score."]], "child": "model"}
 OPENVLA = {"kind": "auto", "mapper": {
     "substr": [[".ls1.scale_factor", ".ls1.gamma"], [".ls2.scale_factor", ".ls2.gamma"]],
     "prefix": [["vision_backbone.featurizer.", "vision_backbone.dinov2_featurizer."],
@@ -71,6 +91,19 @@ LOADERS = {
     "bert.BertEmbeddingModel.load_weights": ("c49dfda86dd7", BERT),
     "roberta.RobertaEmbeddingModel.load_weights": ("ca03354f1168", ROBERTA),
     "falcon.FalconModel.load_weights": ("6e67696a9dce", FALCON),
+    "AXK1.AXK1Model.load_weights": ("b84c691b17b0", KEYED_AXK1),
+    # `_normalize_lm_head` changes values only.
+    "bailing_moe.BailingMoeForCausalLM.load_weights": ("4bef9569f96d", AS_MEASURED),
+    "openpangu.OpenPanguModel.load_weights": ("e905029921c8", NO_DRAFTER),
+    "hy_v3.HYV3ForCausalLM.load_weights": ("cf196eee8609", NO_DRAFTER_OUTSIDE),
+    "hy_v3.HYV3Model.load_weights": ("344766b96635", KEYED_HYV3),
+    "granitemoehybrid.GraniteMoeHybridModel.load_weights": ("8cc876906e88", KEYED_GRANITE),
+    "mimo_v2.MiMoV2Model.load_weights": ("e3ac72dce42f", MIMO_V2),
+    "modernbert.ModernBertModel.load_weights": ("12aa66fb832a", MODERNBERT),
+    "modernbert.ModernBertForSequenceClassification.load_weights": ("a8ea55efaaed", MODERNBERT_CLASSIFIER),
+    "gpt2.GPT2ForSequenceClassification.load_weights": ("6c752096b7d1", GPT2),
+    "adapters._create_pooling_model_cls.<locals>.ModelForPooling.load_weights": ("fcff0ca734e5", POOLING),
+    "adapters.as_seq_cls_model.<locals>.ModelForSequenceClassification.load_weights": ("a6680007cf7f", POOLING),
     "gpt_oss.GptOssModel.load_weights": ("1959a135ae8e", GPT_OSS),
     "clip.CLIPVisionTransformer.load_weights": ("3a18845ef00b", BUILT),
     "blip.BlipVisionModel.load_weights": ("c27507725de0", BUILT),
@@ -82,7 +115,7 @@ LOADERS = {
         **KEYED_ROWS, "stacked": [["attn.qkv.", f"attn.{p}.", p] for p in "qkv"] + GATE_UP}),
     "openvla.OpenVLAForActionPrediction.load_weights": ("4bc092487699", OPENVLA),
     "ernie45_vl.Ernie4_5_VisionTransformer.load_weights": ("bf5aa356acf6", KEYED_ROWS),
-    "ernie45_vl.VariableResolutionResamplerModel.load_weights": ("58e86122d2c8", {"kind": "keyed", "dialect": "known"}),
+    "ernie45_vl.VariableResolutionResamplerModel.load_weights": ("58e86122d2c8", {"kind": "keyed", "dialect": "lenient"}),
     "whisper.WhisperForConditionalGeneration.load_weights": ("fff50d8be107", {
         "kind": "auto", "zero_bias": [".k_proj.weight", ".k_proj.weight_packed"]}),
 }

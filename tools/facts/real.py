@@ -275,13 +275,21 @@ def ignored_layers(loader):
         loader["ignore_prefixes"] = [p for p in loader["ignore_prefixes"] if p not in [h for h, _ in hits]]
 
 
-def by_hand(fn, seen):
+def by_hand(fn, seen, module):
     """What is known of a load_weights with code of its own around or instead of AutoWeightsLoader."""
     from hand import LOADERS
     name = f"{fn.__module__.split('.')[-1]}.{fn.__qualname__}"
     read, table = LOADERS.get(name, (None, None))
     if not read or read != source(fn):
         return dict(kind=fn.__module__.split(".")[-1])
+    if "child" in table:
+        if seen["kind"] != "auto":      # an adapter: the class that it was made from has the loop
+            inner = next(c for c in type(module).__mro__ if "load_weights" in vars(c) and vars(c)["load_weights"] is not fn.__func__)
+            return by_hand(inner.load_weights, seen, module)
+        # Names that begin with another child of the module are left alone.
+        prefix, others = table["prefix"]
+        has = hasattr(module, table["child"])
+        table = {"kind": "auto", **({"prefix": [prefix, list(dict.fromkeys([*others, *(n + "." for n in module._modules)]))]} if has else {})}
     return copy.deepcopy({**seen, **table} if table["kind"] == "auto" == seen["kind"] else table)
 
 
@@ -388,7 +396,7 @@ def describe(model, vc):
         if k not in LINEAR + ("experts", "placeholder"):
             e["loader"], fn = own_loader(m)
             if fn is not None:
-                e["loader"] = by_hand(fn, e["loader"])
+                e["loader"] = by_hand(fn, e["loader"], m)
             if fn is not None:
                 hand[path] = fn
         if k in LINEAR and k not in ("qkv", "merged") and callable(getattr(m, "load_weights", None)):

@@ -6,7 +6,8 @@ mod mxfp4;
 use super::super::place::{self, Placed};
 use super::super::stream::{Stored, Stream};
 use super::super::trace::Raised;
-use super::super::tree::{Keyed, Quant};
+use super::super::tree::Quant;
+use super::Keyed;
 use super::{find, missing, stacked};
 use crate::facts::NodeKind;
 

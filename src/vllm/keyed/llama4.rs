@@ -4,7 +4,7 @@ use super::super::experts;
 use super::super::place;
 use super::super::stream::{Stored, Stream};
 use super::super::trace::Raised;
-use super::super::tree::Keyed;
+use super::Keyed;
 use super::{container, expert, has, no_expert_key, no_key, plain, stacked};
 use crate::facts::NodeKind;
 

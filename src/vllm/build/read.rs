@@ -1,0 +1,37 @@
+//! Words of the fact files that stand for something else.
+
+use crate::facts::{Expr, Scope};
+use crate::vllm::method::Element;
+
+/// A dtype by torch's name.
+pub(super) fn element(dtype: &str) -> Element {
+    match dtype {
+        "float32" => Element::F32,
+        "int64" => Element::I64,
+        "int32" => Element::I32,
+        "uint8" => Element::U8,
+        "int8" => Element::I8,
+        "float8_e4m3fn" => Element::F8E4M3,
+        _ => Element::Model,
+    }
+}
+
+/// A quantization prefix: `=`, or a template with `{root}`, index variables and expressions of them.
+pub(super) fn template(q: &str, path: &str, root: &str, scope: &Scope) -> String {
+    if q == "=" {
+        return path.to_owned();
+    }
+    let mut out = String::new();
+    let mut rest = q;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (key, tail) = after.split_once('}').unwrap_or((after, ""));
+        out.push_str(before);
+        if key == "root" {
+            out.push_str(root);
+        } else if let Ok(e) = Expr::parse(key) {
+            out.push_str(&e.eval(scope).to_string());
+        }
+        rest = tail;
+    }
+    out + rest
+}

@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""Write one good conformance case for each architecture that transformers does not have: names and shapes as the facts say, judged by the real vLLM.
+
+    mkfacts.py [--platform cpu|cuda:N] [--out tests/conformance/cases] ARCH...
+
+Fused modules are stored in parts, under the names before vLLM's mappers. A case is written if vLLM loads it and reads every tensor in it; else a line says what
+happened. Where the model type is remote code, the folder has a config class of that name that keeps what config.json says, and the run trusts it.
+"""
+import argparse
+import json
+import os
+import re
+import sys
+import zlib
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "../facts")]
+from _oracle import boot       # noqa: E402
+from mkpending import fewest   # noqa: E402
+
+LARGEST = 40_000
+CODE = 'from transformers import PretrainedConfig\n\n\nclass {name}(PretrainedConfig):\n    model_type = "{type}"\n'
+# Fewer than the tiny config's, so that a case stays small.
+FEW = dict(num_experts=2, num_local_experts=2, n_routed_experts=2, moe_num_experts=2, num_experts_per_tok=1, moe_k=1, top_k_experts=1, vocab_size=128,
+           intermediate_size=64, moe_intermediate_size=32, shared_expert_intermediate_size=32, moe_shared_expert_intermediate_size=32, ffn_hidden_size=64)
+# Fields that these files have, and the config that stands in for them has not.
+SET = {
+    "ExaoneForCausalLM": {"num_layers": 2},
+}
+
+
+def own_type(arch):
+    """The model type of the architecture's own config class; none when that is remote code."""
+    from _configs import EXTRA, REMOTE_ARCHS, model_type_of
+    borrowed = arch in REMOTE_ARCHS or arch in EXTRA and re.sub(r"\W|_", "", EXTRA[arch][0]) != stem(arch).lower()
+    return None if borrowed else model_type_of(arch)
+
+
+def stem(arch):
+    return re.sub(r"(ForCausalLM|ForRewardModel|ForSequenceClassification|Model)$", "", arch)
+
+
+def config(arch, layers):
+    from _configs import config_dict, tiny, walk
+    mt, c = config_dict(arch)
+    tiny(c, max(layers, 1))
+    if not layers:
+        fewest(c)
+    for d in walk(c):
+        for k, v in FEW.items():
+            if isinstance(d.get(k), int) and not isinstance(d[k], bool) and d[k] > v:
+                d[k] = v
+        for k, v in list(d.items()):
+            if isinstance(k, str) and k.endswith(("_token_id", "token_index")) and isinstance(v, int) and v >= 128:
+                d[k] = 7
+    c.update(SET.get(arch, {}))
+    for k in ("transformers_version", "_name_or_path", "id2label", "label2id", "problem_type", "output_hidden_states", "output_attentions", "return_dict",
+              "chunk_size_feed_forward", "is_encoder_decoder", "torch_dtype"):
+        c.pop(k, None)
+    c["dtype"] = "bfloat16"
+    return c
+
+
+def stored(name, rows):
+    """The name before a mapper's substitutions: the first that gives it."""
+    for kind in ("prefix", "substr", "suffix"):
+        for old, new in rows.get(kind) or []:
+            if new and kind == "prefix" and name.startswith(new):
+                return old + name[len(new):]
+            if new and kind == "substr" and new in name:
+                name = name.replace(new, old)
+            if new and kind == "suffix" and name.endswith(new):
+                return name[:-len(new)] + old
+    return name
+
+
+def tensors(cls, c):
+    """[(name, shape, dtype)], in the order of the tree."""
+    import plan
+    nodes, ties = plan.tree(cls, c, quant=None)
+    out = []
+
+    def add(path, leaf, shape, dtype=None):
+        name = f"{path}.{leaf}" if path else leaf
+        parts = path.split(".")
+        for i in range(len(parts), -1, -1):         # outer loaders have renamed before
+            at = ".".join(parts[:i])
+            head, loader = at + "." if at else "", (nodes.get(at) or {}).get("loader") or {}
+            if name.startswith(head):
+                name = head + stored(name[len(head):], loader.get("mapper") or {})
+        out.append((name, shape, {"float32": "F32", "int64": "I64"}.get(dtype, "BF16")))
+    for path, n in nodes.items():
+        if "same" in n:
+            continue
+        up, _, last = path.rpartition(".")
+        if n["kind"] in ("qkv", "merged"):
+            parts = n["parts"]
+            if parts[0][0].startswith(last + ".") or len({p for p, _ in parts}) < len(parts):
+                parts = [[last, sum(s for _, s in parts)]]
+            for p, size in parts:
+                add(f"{up}.{p}" if up else p, "weight", [size, n["in"]])
+                if n["bias"]:
+                    add(f"{up}.{p}" if up else p, "bias", [size])
+        elif n["kind"] == "experts":
+            for i in range(n["count"]):
+                for p, shape in zip(n["names"], ([n["out"], n["in"]], [n["in"], n["out"]], [n["out"], n["in"]])):
+                    if p:
+                        add(f"{path}.{i}.{p}", "weight", shape)
+        elif "out" in n and ties.get(path) is None:
+            shape = [n["out"], n["in"]]
+            add(path, "weight", [n["out"], 1, n["in"]] if n.get("unsqueezed") else shape)
+            if n["bias"]:
+                add(path, "bias", [n["out"]])
+        for k in ("params", "buffers"):
+            for leaf, (shape, dtype) in n[k].items():
+                add(path, leaf, shape, dtype)
+    return sorted(out)
+
+
+def case(arch, c):
+    import plan
+    from vllm.model_executor.models.registry import ModelRegistry
+    cls = ModelRegistry.models[arch].class_name
+    mt = own_type(arch)
+    files, args = {}, {}
+    raw = {k: v for k, v in c.items() if k != "_filled"}
+    if mt is None:
+        t = stem(arch).lower()
+        module, name = f"configuration_{t}", f"{stem(arch)}Config"
+        raw |= {"model_type": t, "auto_map": {"AutoConfig": f"{module}.{name}"}}
+        files[f"{module}.py"] = CODE.format(name=name, type=t)
+        args = {"args": {"trust_remote_code": True}}
+        resolved = raw
+    else:
+        resolved = plan.resolve(raw)
+    rows = [{"name": n, "dtype": t, "shape": s, "fill": f"randn:{zlib.crc32(n.encode()) % 2**31}" if t != "I64" else "zeros"} for n, s, t in tensors(cls, resolved)]
+    return dict(id=f"good-{arch.lower()}", arch=arch, family="base", description="tiny, named as the facts say", good=True, expect=[], **args,
+                files={"config.json": raw, **files}, shards={"model.safetensors": {"metadata": {"format": "pt"}, "tensors": rows}})
+
+
+def read_by(arch):
+    """Words of the class's facts."""
+    import plan
+    from vllm.model_executor.models.registry import ModelRegistry
+    return set(re.findall(r"\w+", json.dumps(plan.load("classes", ModelRegistry.models[arch].class_name))))
+
+
+def give(c, field):
+    from _configs import FILL, TINY
+    v = FILL[field]
+    v = v(c) if callable(v) else v
+    for small in (TINY, FEW):
+        if isinstance(v, int) and not isinstance(v, bool) and v > small.get(field, v):
+            v = small[field]
+    c[field] = v
+
+
+def judged(arch, platform, layers):
+    from _configs import FILL
+    from judge import verdict
+    from materialize import materialize
+    c = config(arch, layers)
+    for field in read_by(arch) & set(FILL) - set(c):
+        give(c, field)
+    for _ in range(30):
+        made = case(arch, c)
+        v = verdict(lambda d: (materialize(made, d), d)[1], platform, made.get("args", {}), 120)
+        m = re.search(r"'\w+' object has no attribute '(\w+)'", v["message"] or "")
+        if not m or v["stage"] == "load" or m.group(1) not in FILL or m.group(1) in c:
+            break
+        give(c, m.group(1))
+    made["oracle"] = v
+    if platform != "cpu":
+        made["platform"] = platform
+    return made
+
+
+def one(arch, a):
+    from judge import save_case
+    try:
+        for layers in (2, 1, 0):
+            c = judged(arch, a.platform, layers)
+            v = c["oracle"]
+            if v["class"] != "loads" or v.get("unused"):
+                save_case(os.path.join("/tmp", "bad-" + c["id"] + ".json"), c) if a.debug else None
+                return "{class} {stage} {error_type} {message}".format(**{**v, "message": " ".join((v["message"] or "").split())[:300]}) + \
+                    "".join(f" {k}={json.dumps(v[k][:4])}" for k in ("damage", "unused") if v.get(k))
+            size = len(json.dumps(c, separators=(",", ":")))
+            if size <= LARGEST:
+                save_case(os.path.join(a.out, c["id"] + ".json"), c)
+                return f"ok {size} bytes, {len(c['shards']['model.safetensors']['tensors'])} tensors"
+        return f"loads, too large: {size} bytes"
+    except Exception as e:              # noqa: BLE001
+        return f"not made: {type(e).__name__}: {' '.join(str(e).split())[:200]}"
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("archs", nargs="+")
+    ap.add_argument("--platform", default="cpu")
+    ap.add_argument("--out", default=os.path.join(HERE, "../../tests/conformance/cases"))
+    ap.add_argument("--debug", action="store_true", help="keep what vLLM does not take in /tmp")
+    a = ap.parse_args()
+    boot(a.platform)
+    import judge
+    judge.preload()
+    import vllm.model_executor.models.registry as registry
+    registry._LazyRegisteredModel.inspect_model_cls = lambda self: registry._ModelInfo.from_model_cls(self.load_model_cls())
+    for arch in a.archs:
+        r, w = os.pipe()
+        sys.stdout.flush()
+        pid = os.fork()
+        if not pid:
+            os.close(r)
+            os.write(w, one(arch, a).encode()[:4000])
+            os._exit(0)
+        os.close(w)
+        with os.fdopen(r) as f:
+            said = f.read()
+        os.waitpid(pid, 0)
+        print(arch, said or "died", flush=True)
+
+
+if __name__ == "__main__":
+    main()
