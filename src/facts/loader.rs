@@ -48,6 +48,9 @@ pub struct Loader {
     /// `auto`: a tensor of one dimension with this in its name is a matrix of one row.
     #[serde(default)]
     pub one_row: Option<String>,
+    /// `auto`: a head that gets a bias when the checkpoint has one (`CausalMixin.load_weights`).
+    #[serde(default)]
+    pub head_bias: Option<String>,
     /// `keyed`: rows of `stacked_params_mapping`: parameter, name in the checkpoint, shard.
     #[serde(default)]
     pub stacked: Vec<(String, String, Value)>,

@@ -159,6 +159,7 @@ impl Loader {
                 prefix: l.prefix.clone(),
                 turned: l.turned.clone(),
                 one_row: l.one_row.clone(),
+                head_bias: l.head_bias.clone(),
             },
             permute: l.permute.as_ref().and_then(|(q, k)| Some((q.size(scope)?, k.size(scope)?))),
         }
@@ -178,6 +179,8 @@ pub struct Before {
     pub turned: Vec<String>,
     /// Part of names whose tensors of one dimension are one row.
     pub one_row: Option<String>,
+    /// A head that gets a bias when one comes.
+    pub head_bias: Option<String>,
 }
 
 impl Before {

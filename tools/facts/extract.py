@@ -352,7 +352,7 @@ class Gen:
         kind = obs[0][1]["kind"]
         if kind != "auto":
             return obs[0][1]
-        extras = {k: obs[0][1][k] for k in ("permute", "segments", "skip", "prefix", "turned", "one_row") if k in obs[0][1]}
+        extras = {k: obs[0][1][k] for k in ("permute", "segments", "skip", "prefix", "turned", "one_row", "head_bias") if k in obs[0][1]}
         out = {"kind": "auto", **extras, "mapper": self.mapper([(e, l["mapper"]) for e, l in obs], path) or None}
         for key in ("ignore_prefixes", "ignore_suffixes"):
             lists = [l[key] for _, l in obs]

@@ -123,7 +123,7 @@ def loader(l, s):
         for cond, more in l.get("ignore_suffixes_if", []):
             if truth(cond, s):
                 suf += more
-        out.update({k: copy.deepcopy(l[k]) for k in ("permute", "segments", "skip", "prefix", "turned", "one_row") if k in l})
+        out.update({k: copy.deepcopy(l[k]) for k in ("permute", "segments", "skip", "prefix", "turned", "one_row", "head_bias") if k in l})
         if "skip" in l:
             first, n = ev(l["skip"][1], s), ev(l["skip"][2], s)
             if n:
