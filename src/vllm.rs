@@ -170,7 +170,7 @@ impl Plan {
             return Ok(());
         }
         // What the Transformers backend builds is the architecture's own module tree.
-        let file = if found.class.starts_with("Transformers") { &found.architecture } else { &found.class };
+        let file = if found.class.starts_with("Transformers") { &found.listed } else { &found.class };
         let Some(class) = facts::class(&target.vllm, file).map(Rc::new) else {
             return Err(unknown(&format!("no facts yet for {} (class {})", found.architecture, found.class)));
         };
@@ -208,6 +208,9 @@ impl Plan {
             // `as_embedding_model` takes the head away: what is stored for it is dropped, and nothing misses it.
             for (head, _) in tree.heads.clone() {
                 tree.modules[head].blamed = true;
+            }
+            if let (Some(name), Some(root)) = (found.pooling_class(), tree.modules.first_mut()) {
+                root.cls = name.into();
             }
         }
         let nested = resolved.value.get("text_config").is_some_and(Value::is_object);

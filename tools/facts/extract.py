@@ -19,7 +19,7 @@ import time
 import real
 from hand import REFUSALS
 from fit import Env, fit, predicate, negate
-from plan import Refused, load, resolve, tree as plan_tree
+from plan import READ, Refused, load, resolve, tree as plan_tree
 
 # Admissible values that names do not tell, by architecture; and the model type when it is not the architecture's own.
 TABLE = {}
@@ -387,7 +387,7 @@ class Gen:
         kind = obs[0][1]["kind"]
         if kind != "auto":
             return obs[0][1]
-        extras = {k: obs[0][1][k] for k in ("permute", "segments", "skip", "prefix", "turned", "one_row", "zero_bias") if k in obs[0][1]}
+        extras = {k: obs[0][1][k] for k in READ if k in obs[0][1]}
         out = {"kind": "auto", **extras, "mapper": self.mapper([(e, l["mapper"]) for e, l in obs], path) or None}
         for key in ("ignore_prefixes", "ignore_suffixes"):
             lists = [l[key] for _, l in obs]

@@ -121,6 +121,10 @@ def mapper(m, s):
     return {k: rows(m[k], s) for k in ("regex", "substr", "stacked", "prefix", "suffix") if rows(m.get(k), s)}
 
 
+# What hand.py knows of a loader beyond what is measured.
+READ = ("permute", "segments", "skip", "prefix", "turned", "one_row", "zero_bias", "head_bias")
+
+
 def loader(l, s):
     if not l:
         return None
@@ -136,7 +140,7 @@ def loader(l, s):
         for cond, more in l.get("ignore_suffixes_if", []):
             if truth(cond, s):
                 suf += more
-        out.update({k: copy.deepcopy(l[k]) for k in ("permute", "segments", "skip", "prefix", "turned", "one_row", "zero_bias") if k in l})
+        out.update({k: copy.deepcopy(l[k]) for k in READ if k in l})
         if "skip" in l:
             first, n = ev(l["skip"][1], s), ev(l["skip"][2], s)
             if n:

@@ -112,9 +112,12 @@ def restore_packed():
 
 
 def forget_fusers():
-    """The Transformers backend keeps, for every class, how the first model of the process was fused, with its sizes."""
+    """The Transformers backend keeps, for every class, how the first model of the process was fused, with its sizes. Norms and
+    the like, which have no modules inside, have none."""
     if fuser := sys.modules.get("vllm.model_executor.models.transformers.fuser"):
-        fuser.get_fusers.cache.clear()
+        cache = fuser.get_fusers.cache
+        for key in [k for k in cache if k[1]]:
+            del cache[key]
 
 
 def all_models():
