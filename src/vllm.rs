@@ -49,7 +49,7 @@ pub struct Target {
 
 impl Default for Target {
     fn default() -> Self {
-        Target { vllm: "0.32".into(), quantization: None, load_format: "auto".into(), language_model_only: false }
+        Target { vllm: facts::newest().into(), quantization: None, load_format: "auto".into(), language_model_only: false }
     }
 }
 
@@ -112,16 +112,17 @@ impl Plan {
     fn simulate(&mut self, cp: &Checkpoint, target: &Target) -> Result<(), Box<Event>> {
         let strange = match cp.kind {
             FolderKind::Model => None,
-            FolderKind::LoraAdapter => {
-                Some("this is a LoRA adapter, not a model: vLLM takes it with `--lora-modules`, next to its base model")
-            }
-            FolderKind::Gguf => Some(
-                "this is a GGUF model: vLLM 0.32 needs the `vllm-gguf-plugin` for it, and its tensors are not safetensors",
+            FolderKind::LoraAdapter => Some(
+                "this is a LoRA adapter, not a model: vLLM takes it with `--lora-modules`, next to its base model".into(),
             ),
-            FolderKind::Diffusers => Some("this is a diffusers pipeline: `vllm serve` does not take it"),
+            FolderKind::Gguf => Some(format!(
+                "this is a GGUF model: vLLM {} needs the `vllm-gguf-plugin` for it, and its tensors are not safetensors",
+                target.vllm
+            )),
+            FolderKind::Diffusers => Some("this is a diffusers pipeline: `vllm serve` does not take it".into()),
         };
         if let Some(what) = strange {
-            return Err(unknown(what));
+            return Err(unknown(&what));
         }
         if !LOAD_FORMATS.contains(&target.load_format.as_str()) {
             let mut e = Event::new(Stage::Config, Effect::Refuses, Kind::ArgumentRefused);

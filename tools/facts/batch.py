@@ -19,6 +19,7 @@ import time
 import traceback
 
 import real
+import where
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SIZE = re.compile(r"size|dim|heads|experts|rank|layers|channels|inner|embd|width|n_embed|d_ff|kv_")
@@ -35,7 +36,7 @@ def main():
     ap.add_argument("--verify", type=int, default=0, help="only compare the files that are there with so many new configs")
     ap.add_argument("--seed", type=int, default=77)
     ap.add_argument("--only-new", action="store_true", help="leave classes alone that have a file")
-    ap.add_argument("--out", default=f"{HERE}/../../rules/facts/vllm/0.32/classes")
+    ap.add_argument("--out", default=where.folder("classes"))
     ap.add_argument("--left", default=f"{HERE}/left.json")
     a = ap.parse_args()
     os.nice(10)
@@ -156,7 +157,7 @@ def verify(cls, archs, a):
     from vllm.model_executor.models.registry import ModelRegistry, _MULTIMODAL_MODELS
     gc.disable()
     facts, wrapper = os.path.dirname(a.out.rstrip("/")), archs[0] in _MULTIMODAL_MODELS
-    if not os.path.exists(f"{a.out}/{cls}.json"):
+    if not where.find("classes", cls, facts):
         return "no file"
     pairs = list(dict.fromkeys((x, t) for x in archs for t in [extract.type_of(x), *extract.ALSO.get(x, [])]))
     for x in archs:

@@ -1,7 +1,7 @@
 """Config programs: rules/facts/vllm/<version>/configs/<model_type>.json.
 
-    python tools/facts/configs.py rules/facts/vllm/0.32/configs [MODEL_TYPE...]
-    python tools/facts/configs.py --check 200 rules/facts/vllm/0.32/configs [MODEL_TYPE...]
+    python tools/facts/configs.py [--out DIR] [MODEL_TYPE...]
+    python tools/facts/configs.py --check 200 [MODEL_TYPE...]
 
 Fields, their types and defaults, aliases and sub-configs are read off the transformers class. What its __post_init__ derives is
 code, so it is written down here once (DERIVE, CHECKS) and `--check` compares it with the real class on random configs.
@@ -18,6 +18,7 @@ import sys
 import types
 import typing
 
+import where
 from derive import REMAP
 
 def both_ways(when):
@@ -255,7 +256,7 @@ def dump(d):
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("--check", type=int, metavar="N", help="compare with N random configs of each class, write nothing")
-    ap.add_argument("out")
+    ap.add_argument("--out", default=where.folder("configs"))
     ap.add_argument("model_types", nargs="*")
     a = ap.parse_args()
     wanted = a.model_types or ALL

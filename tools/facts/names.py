@@ -1,19 +1,25 @@
 """Names that transformers and vLLM's config parser know: rules/facts/vllm/<version>/names.json.
 
-    python tools/facts/names.py > rules/facts/vllm/0.32/names.json
+    python tools/facts/names.py
 
 model_types: every model type that does not end in "does not recognize this architecture".
 classes: model classes of transformers (they may run through vLLM's Transformers backend).
 base: the architecture that stands in when config.json names none (model type -> class).
 """
-import json
+import registry
+import where
 
-from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
-from transformers.models.auto import modeling_auto
-from vllm.transformers_utils.config import _CONFIG_REGISTRY
 
-types = sorted(set(CONFIG_MAPPING_NAMES) | set(_CONFIG_REGISTRY))
-base = {k: v if isinstance(v, str) else v[0] for k, v in sorted(modeling_auto.MODEL_MAPPING_NAMES.items())}
-classes = sorted({c for k, v in vars(modeling_auto).items() if k.endswith('_MAPPING_NAMES') for n in v.values()
-                  for c in ((n,) if isinstance(n, str) else n) if isinstance(c, str)})
-print(json.dumps(dict(model_types=types, base=base, classes=classes), indent=1))
+def table():
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+    from transformers.models.auto import modeling_auto
+    from vllm.transformers_utils.config import _CONFIG_REGISTRY
+    types = sorted(set(CONFIG_MAPPING_NAMES) | set(_CONFIG_REGISTRY))
+    base = {k: v if isinstance(v, str) else v[0] for k, v in sorted(modeling_auto.MODEL_MAPPING_NAMES.items())}
+    classes = sorted({c for k, v in vars(modeling_auto).items() if k.endswith('_MAPPING_NAMES') for n in v.values()
+                      for c in ((n,) if isinstance(n, str) else n) if isinstance(c, str)})
+    return dict(model_types=types, base=base, classes=classes)
+
+
+if __name__ == "__main__":
+    registry.write(f"{where.folder()}/names.json", table())
