@@ -1,7 +1,8 @@
 //! Embeds every file below `rules/facts/vllm` (minified) as a sorted table. A text that several versions share is there once.
 //!
 //! `base.json` of a version names another one and the files of it that hold here, too, each with the fingerprint of what was
-//! compared. One that has changed since is left out: nothing is said of it until somebody compares again.
+//! compared. One that has changed since is left out: nothing is said of it until somebody compares again. `instead` are pieces
+//! of text that are others in all of them.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -23,9 +24,11 @@ fn main() -> io::Result<()> {
     }
     for (dir, base) in bases {
         let from = base["base"].as_str().unwrap_or_default();
+        let instead: Vec<(String, String)> = serde_json::from_value(base["instead"].clone()).map_err(io::Error::other)?;
         for (file, known) in base["same"].as_object().into_iter().flatten() {
             let text = fs::read_to_string(root.join(from).join(format!("{file}.json"))).unwrap_or_default();
             if *known == fingerprint(&text) {
+                let text = instead.iter().fold(text, |text, (a, b)| text.replace(a, b));
                 rows.entry(key(root, &dir.join(format!("{file}.json")))?).or_insert(json(&text)?.to_string());
             } else {
                 println!("cargo::warning={}: {file} of {from} was compared before it changed", dir.display());

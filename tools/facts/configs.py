@@ -130,7 +130,8 @@ def type_word(t):
     return "any"
 
 
-def program(model_type, cls):
+def measured(model_type, cls):
+    """The part of a program that is read off the class."""
     import derive
     init = derive.own_init(cls)
     out = {"model_type": model_type, "class": cls.__name__, "fields": signature(cls) if init else declared(cls)}
@@ -144,6 +145,12 @@ def program(model_type, cls):
     if auto:
         # Of whatever class their own `model_type` names.
         out["auto"] = auto
+    return out
+
+
+def program(model_type, cls):
+    import derive
+    init, out = derive.own_init(cls), measured(model_type, cls)
     layers = "num_hidden_layers" in out["fields"]
     out["derive"], out["checks"] = DERIVE.get(model_type, []), CHECKS.get(model_type, [])
     if not init or "validate_layer_type" in dir(cls):
@@ -299,13 +306,15 @@ def base_of(t):
     return {k: v for k, v in FIXES.get(t, {}).items() if not k.startswith("-") and "." not in k}
 
 
-def check(model_type, n, seed=0):
+def check(model_type, n, seed=0, program=None):
     """How many of n random configs the program and the class resolve differently; the first few are printed."""
     from transformers import logging
     import derive
     import plan
     import vary
     logging.set_verbosity_error()
+    if program:
+        plan.OVERRIDE[("configs", model_type)] = program
     rng, bad, cls = random.Random(seed), 0, class_of(model_type)
     vary.BASE[model_type] = base_of(model_type)
     skip = set((plan.load("configs", model_type) or {}).get("unknown", ()))

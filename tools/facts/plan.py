@@ -20,12 +20,16 @@ def load(kind, name, facts=HERE):
     if (kind, name) in OVERRIDE:
         return OVERRIDE[(kind, name)]
     p = where.find(kind, name, facts)
-    return read(p, os.stat(p).st_mtime_ns) if p else None
+    return read(p, os.stat(p).st_mtime_ns, where.instead(p, facts)) if p else None
 
 
 @functools.lru_cache(2000)
-def read(p, _):
-    return json.load(open(p))
+def read(p, _, instead):
+    with open(p) as f:
+        text = f.read()
+    for a, b in instead:
+        text = text.replace(a, b)
+    return json.loads(text)
 
 
 class Refused(Exception):

@@ -2,7 +2,8 @@
 
 A release that differs little from a later one holds only what differs, and `base.json`: `base`, the other release's folder, and `same`, the files
 of it that hold for this one too, each with the fingerprint of the text that was compared (release.py writes it). A file that has changed since is
-not taken: build.rs leaves it out of the binary, and release.py compares it again.
+not taken: build.rs leaves it out of the binary, and release.py compares it again. `instead` are pieces of text that are others in every shared file:
+the kinds of layers that its transformers allows.
 """
 import functools
 import importlib.metadata
@@ -62,6 +63,12 @@ def find(kind, name, facts):
     path = os.path.join(os.path.dirname(facts), b["base"], kind, f"{name}.json")
     known = b["same"].get(f"{kind}/{name}")
     return path if os.path.exists(path) and (facts in TRUST or known == fingerprint(path)) else None
+
+
+def instead(path, facts):
+    """What to replace in the text of a file that find() gave."""
+    shared = not path.startswith(f"{facts}/")
+    return tuple(map(tuple, base(facts)["instead"])) if shared else ()
 
 
 def fingerprint(path):

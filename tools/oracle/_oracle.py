@@ -179,6 +179,13 @@ class _Missing:
         raise NotImplementedError(f"CUDA operator {self.name} is not in the CPU wheel")
 
 
+def inspect_here():
+    """vLLM looks at a model class in a process of its own, to leave CUDA alone, and keeps what it saw in a cache that two releases would take
+    from each other; here there is no CUDA."""
+    import vllm.model_executor.models.registry as registry
+    registry._LazyRegisteredModel.inspect_model_cls = lambda self: registry._ModelInfo.from_model_cls(self.load_model_cls())
+
+
 def parallel_groups():
     """One-process groups, with the expert-parallel one that vLLM only makes for MoE configs."""
     import torch
