@@ -18,6 +18,7 @@ pub mod python;
 pub mod quantization;
 pub mod registry;
 pub mod rope;
+pub mod semantics;
 pub mod stream;
 pub mod tie;
 pub mod trace;
@@ -49,7 +50,12 @@ pub struct Target {
 
 impl Default for Target {
     fn default() -> Self {
-        Target { vllm: facts::newest().into(), quantization: None, load_format: "auto".into(), language_model_only: false }
+        Target {
+            vllm: facts::newest().into(),
+            quantization: None,
+            load_format: "auto".into(),
+            language_model_only: false,
+        }
     }
 }
 
@@ -113,7 +119,8 @@ impl Plan {
         let strange = match cp.kind {
             FolderKind::Model => None,
             FolderKind::LoraAdapter => Some(
-                "this is a LoRA adapter, not a model: vLLM takes it with `--lora-modules`, next to its base model".into(),
+                "this is a LoRA adapter, not a model: vLLM takes it with `--lora-modules`, next to its base model"
+                    .into(),
             ),
             FolderKind::Gguf => Some(format!(
                 "this is a GGUF model: vLLM {} needs the `vllm-gguf-plugin` for it, and its tensors are not safetensors",

@@ -70,6 +70,17 @@ fn exit_codes() {
 }
 
 #[test]
+fn a_version_is_chosen() {
+    let last = |args: &[&str]| ran(args).out.trim_end().lines().last().unwrap_or_default().trim().to_owned();
+    assert_eq!(last(&[MENDED]), "vLLM 0.32 would load this checkpoint");
+    assert_eq!(last(&[MENDED, "--vllm", "0.30"]), "vLLM 0.30 would load this checkpoint");
+    assert_eq!(last(&[MENDED, "--vllm", "0.30.1"]), "vLLM 0.30 would load this checkpoint");
+    let unknown = ran(&[MENDED, "--vllm", "0.3"]);
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.err.contains("there are no facts for vLLM 0.3; there are for 0.30, 0.32"), "{}", unknown.err);
+}
+
+#[test]
 fn pasting_the_help_mends_it() {
     let r = ran(&[BROKEN, "--format", "json"]);
     let report: Value = serde_json::from_str(&r.out).unwrap();

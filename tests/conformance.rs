@@ -101,7 +101,8 @@ struct Row {
 
 /// The recorded verdicts of releases that there are facts for: `oracle` is the newest one's, `oracle-0.30` another's.
 fn verdicts(case: &Case) -> impl Iterator<Item = (String, &Value)> {
-    let recorded = case.json.as_object().unwrap().iter().filter(|(k, v)| k.starts_with("oracle") && v["class"].is_string());
+    let recorded =
+        case.json.as_object().unwrap().iter().filter(|(k, v)| k.starts_with("oracle") && v["class"].is_string());
     recorded.filter_map(|(_, v)| Some((ckpt_lint::facts::version(v["vllm"].as_str()?)?.to_owned(), v)))
 }
 

@@ -24,7 +24,9 @@ pub fn newest() -> &'static str {
 
 /// The version with the facts for a release: those of `0.32` are for `0.32.1`, too.
 pub fn version(release: &str) -> Option<&'static str> {
-    versions().into_iter().find(|v| release.strip_prefix(v).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
+    versions()
+        .into_iter()
+        .find(|v| release.strip_prefix(v).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
 }
 
 /// The class file of a version.

@@ -10,10 +10,10 @@ import argparse
 import json
 import os
 import re
+import subprocess
 import sys
 
 import batch
-import registry
 import sources
 import where
 
@@ -39,26 +39,22 @@ def main():
     if not a.summary:
         for kind in where.KINDS:
             os.makedirs(f"{facts}/{kind}", exist_ok=True)
-        compare(a, facts, base, dict(have.get("same", {})), left)
+        compare(a, facts, base, left)
     summary(version, base, left)
 
 
-def compare(a, facts, base, same, left):
+def compare(a, facts, base, left):
     """Writes the release's folder."""
-    import names
+    for script in ("registry", "names", "sources"):     # before anything of vLLM is replaced
+        subprocess.run([sys.executable, f"{HERE}/{script}.py"], check=True)
     where.TRUST.append(facts)
-    os.nice(10)
     import real
     real.start()
-    words = instead(where.folder(v=base))
-    save = lambda: write(f"{facts}/base.json", dict(base=base, instead=words, same=dict(sorted(same.items()))))
-    save()
+    theirs = where.folder(v=base)
+    known = (where.base(facts) or {}).get("same", {})
+    write(f"{facts}/base.json", dict(base=base, instead=instead(theirs), same=known))
     import extract
     from vllm.model_executor.models.registry import ModelRegistry
-    for name, table in (("registry", registry.table), ("names", names.table), ("sources", sources.table)):
-        write(f"{facts}/{name}.json", table())
-    why = json.load(open(left)) if os.path.exists(left) else {}
-    theirs = where.folder(v=base)
     archs = {}
     for x in ModelRegistry.models:
         archs.setdefault(extract.file_of(x), []).append(x)
@@ -71,22 +67,27 @@ def compare(a, facts, base, same, left):
     for kind in a.kinds:
         work, todo = one_config if kind == "configs" else one_class, []
         for name in ordered(kind, theirs):
-            own, known = os.path.exists(f"{facts}/{kind}/{name}.json"), same.get(f"{kind}/{name}")
-            if a.only and name not in a.only or not a.only and (own or known == where.fingerprint(f"{theirs}/{kind}/{name}.json")):
+            own, before = os.path.exists(f"{facts}/{kind}/{name}.json"), known.get(f"{kind}/{name}")
+            if a.only and name not in a.only or own or before == where.fingerprint(f"{theirs}/{kind}/{name}.json"):
                 continue
             if kind == "classes" and name not in archs:
                 continue        # gone
             todo.append(name)
         for name, said in batch.each(todo, work, a.jobs, a.limit):
             key = f"{kind}/{name}"
-            same.pop(key, None)
-            why.pop(key, None)
-            if said:
-                why[key] = said
-            elif not os.path.exists(f"{facts}/{key}.json"):
-                same[key] = where.fingerprint(f"{theirs}/{key}.json")
-            save()
-            write(left, dict(sorted(why.items())))
+            shared = not said and not os.path.exists(f"{facts}/{key}.json")
+            note(f"{facts}/base.json", "same", key, where.fingerprint(f"{theirs}/{key}.json") if shared else None)
+            note(left, "left", key, said)
+
+
+def note(path, table, key, value):
+    """One entry of a table in a file, or its end. Several of us may be at work."""
+    whole = json.load(open(path)) if os.path.exists(path) else {table: {}}
+    whole[table].pop(key, None)
+    if value:
+        whole[table][key] = value
+    whole[table] = dict(sorted(whole[table].items()))
+    write(path, whole)
 
 
 def one_config(t):
@@ -103,7 +104,9 @@ def one_config(t):
     if json.loads(json.dumps(configs.measured(t, cls))).items() <= old.items() and not configs.check(t, 60, program=old):
         return None         # declared as it was, and 60 random configs come out as the program says
     plan.OVERRIDE.clear()
-    new = configs.program(t, cls)
+    new = json.loads(json.dumps(configs.program(t, cls)))
+    if {**new, "source": 0} == {**old, "source": 0}:
+        return None         # what its class refuses, no program says
     with open(f"{where.folder('configs')}/{t}.json", "w") as f:
         f.write(configs.dump(new))
     wrong = configs.check(t, 60)
@@ -140,8 +143,9 @@ def ordered(kind, folder):
 
 
 def write(path, table):
-    with open(path, "w") as f:
+    with open(path + ".new", "w") as f:
         f.write(json.dumps(table, indent=1) + "\n")
+    os.replace(path + ".new", path)
 
 
 def summary(version, base, left):
@@ -168,7 +172,7 @@ def summary(version, base, left):
     section(f"Model types that only {base} parses", one_side(o["model_types"], n["model_types"]))
     for kind, title in (("configs", "Config programs"), ("classes", "Classes")):
         section(f"{title} that differ", [f"`{f[:-5]}`" for f in sorted(os.listdir(where.folder(kind, version)))])
-    why = json.load(open(left)) if os.path.exists(left) else {}
+    why = json.load(open(left))["left"] if os.path.exists(left) else {}
     section("Without facts, and why", [f"`{k}`: {json.dumps(v)[:400]}" for k, v in why.items()])
     shared = load(version, "base").get("same", {})
     stale = [k for k, h in shared.items() if where.fingerprint(f"{where.folder(v=base)}/{k}.json") != h]
