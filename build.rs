@@ -24,7 +24,8 @@ fn main() -> io::Result<()> {
     }
     for (dir, base) in bases {
         let from = base["base"].as_str().unwrap_or_default();
-        let instead: Vec<(String, String)> = serde_json::from_value(base["instead"].clone()).map_err(io::Error::other)?;
+        let instead: Vec<(String, String)> =
+            serde_json::from_value(base["instead"].clone()).map_err(io::Error::other)?;
         for (file, known) in base["same"].as_object().into_iter().flatten() {
             let text = fs::read_to_string(root.join(from).join(format!("{file}.json"))).unwrap_or_default();
             if *known == fingerprint(&text) {
@@ -56,11 +57,13 @@ fn main() -> io::Result<()> {
 fn collect(root: &Path, dir: &Path, rows: &mut BTreeMap<String, String>) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
-        let read = |name| !["base.json", "sources.json"].iter().any(|n| path.ends_with(n)) && path.extension() == Some(name);
+        let read =
+            |name| !["base.json", "sources.json"].iter().any(|n| path.ends_with(n)) && path.extension() == Some(name);
         if path.is_dir() {
             collect(root, &path, rows)?;
         } else if read("json".as_ref()) {
-            let text = json(&fs::read_to_string(&path)?).map_err(|e| io::Error::other(format!("{}: {e}", path.display())))?;
+            let text =
+                json(&fs::read_to_string(&path)?).map_err(|e| io::Error::other(format!("{}: {e}", path.display())))?;
             rows.insert(key(root, &path)?, text.to_string());
         }
     }

@@ -234,11 +234,12 @@ impl<'r> Shares<'r> {
         // An older release lacks facts of its own for some classes, and says so.
         let known: fn(&Row) -> Option<bool> =
             if newest { |r| Some(r.class) } else { |r| (!r.unknown).then_some(r.class) };
+        let said: fn(&Row) -> Option<bool> = if newest { |r| r.words } else { |r| r.words.filter(|_| !r.unknown) };
         Shares {
             vllm,
             newest,
             class: keys.map(|key| by(key, known)),
-            words: by(|r| &r.family, |r| r.words.filter(|_| !r.unknown)),
+            words: by(|r| &r.family, said),
             unknown: rows.iter().filter(|r| r.unknown).count(),
             alarms: rows.iter().filter(|r| newest || !r.unknown).filter_map(|r| r.alarm.as_ref()).collect(),
             rows,
