@@ -7,7 +7,7 @@ pub mod embedded;
 pub mod expr;
 mod loader;
 
-pub use embedded::{class, config, names, registry, text, versions};
+pub use embedded::{class, config, names, newest, registry, text, version, versions};
 pub use expr::{Absent, Expr, Scope};
 pub use loader::{Dialect, Loader, MapperFile, Stacked, Substr};
 use serde::Deserialize;

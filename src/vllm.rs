@@ -19,6 +19,7 @@ pub mod quantization;
 pub mod registry;
 pub mod remote;
 pub mod rope;
+pub mod semantics;
 pub mod stream;
 pub mod tie;
 pub mod trace;
@@ -53,7 +54,7 @@ pub struct Target {
 impl Default for Target {
     fn default() -> Self {
         Target {
-            vllm: "0.32".into(),
+            vllm: facts::newest().into(),
             quantization: None,
             load_format: "auto".into(),
             language_model_only: false,
@@ -121,16 +122,18 @@ impl Plan {
     fn simulate(&mut self, cp: &Checkpoint, target: &Target) -> Result<(), Box<Event>> {
         let strange = match cp.kind {
             FolderKind::Model => None,
-            FolderKind::LoraAdapter => {
-                Some("this is a LoRA adapter, not a model: vLLM takes it with `--lora-modules`, next to its base model")
-            }
-            FolderKind::Gguf => Some(
-                "this is a GGUF model: vLLM 0.32 needs the `vllm-gguf-plugin` for it, and its tensors are not safetensors",
+            FolderKind::LoraAdapter => Some(
+                "this is a LoRA adapter, not a model: vLLM takes it with `--lora-modules`, next to its base model"
+                    .into(),
             ),
-            FolderKind::Diffusers => Some("this is a diffusers pipeline: `vllm serve` does not take it"),
+            FolderKind::Gguf => Some(format!(
+                "this is a GGUF model: vLLM {} needs the `vllm-gguf-plugin` for it, and its tensors are not safetensors",
+                target.vllm
+            )),
+            FolderKind::Diffusers => Some("this is a diffusers pipeline: `vllm serve` does not take it".into()),
         };
         if let Some(what) = strange {
-            return Err(unknown(what));
+            return Err(unknown(&what));
         }
         if !LOAD_FORMATS.contains(&target.load_format.as_str()) {
             let mut e = Event::new(Stage::Config, Effect::Refuses, Kind::ArgumentRefused);

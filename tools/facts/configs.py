@@ -1,7 +1,7 @@
 """Config programs: rules/facts/vllm/<version>/configs/<model_type>.json.
 
-    python tools/facts/configs.py rules/facts/vllm/0.32/configs [MODEL_TYPE...]
-    python tools/facts/configs.py --check 200 rules/facts/vllm/0.32/configs [MODEL_TYPE...]
+    python tools/facts/configs.py [--out DIR] [MODEL_TYPE...]
+    python tools/facts/configs.py --check 200 [MODEL_TYPE...]
 
 Fields, their types and defaults, aliases and sub-configs are read off the transformers class. What its __post_init__ derives is
 code, so it is written down here once (DERIVE, CHECKS) and `--check` compares it with the real class on random configs.
@@ -19,6 +19,7 @@ import sys
 import types
 import typing
 
+import where
 from derive import REMAP
 
 def both_ways(when):
@@ -130,7 +131,8 @@ def type_word(t):
     return "any"
 
 
-def program(model_type, cls):
+def measured(model_type, cls):
+    """The part of a program that is read off the class."""
     import derive
     init = derive.own_init(cls)
     out = {"model_type": model_type, "class": cls.__name__, "fields": signature(cls) if init else declared(cls)}
@@ -150,6 +152,12 @@ def program(model_type, cls):
     if auto:
         # Of whatever class their own `model_type` names; else of this one.
         out["auto"] = {k: auto_default(cls, k) for k in auto}
+    return out
+
+
+def program(model_type, cls):
+    import derive
+    init, out = derive.own_init(cls), measured(model_type, cls)
     layers = "num_hidden_layers" in out["fields"]
     out["derive"], out["checks"] = DERIVE.get(model_type, []), CHECKS.get(model_type, [])
     if not init or "validate_layer_type" in dir(cls):
@@ -305,7 +313,7 @@ def dump(d):
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("--check", type=int, metavar="N", help="compare with N random configs of each class, write nothing")
-    ap.add_argument("out")
+    ap.add_argument("--out", default=where.folder("configs"))
     ap.add_argument("model_types", nargs="*")
     a = ap.parse_args()
     wanted = a.model_types or ALL
@@ -388,13 +396,15 @@ def remote(t, entry=None):
     return True
 
 
-def check(model_type, n, seed=0):
+def check(model_type, n, seed=0, program=None):
     """How many of n random configs the program and the class resolve differently; the first few are printed."""
     from transformers import logging
     import derive
     import plan
     import vary
     logging.set_verbosity_error()
+    if program:
+        plan.OVERRIDE[("configs", model_type)] = program
     rng, bad, cls = random.Random(seed), 0, class_of(model_type)
     vary.BASE[model_type] = base_of(model_type)
     skip = set((plan.load("configs", model_type) or {}).get("unknown", ()))

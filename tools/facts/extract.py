@@ -17,6 +17,7 @@ import sys
 import time
 
 import real
+import where
 from hand import REFUSALS
 from fit import Env, fit, predicate, negate
 from plan import READ, Refused, load, resolve, tree as plan_tree
@@ -778,7 +779,7 @@ def main():
     ap.add_argument("--check", type=int, default=0)
     ap.add_argument("--config", nargs="*", default=[])
     ap.add_argument("--seed", type=int, default=None)
-    ap.add_argument("--out", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../rules/facts/vllm/0.32/classes"))
+    ap.add_argument("--out", default=where.folder("classes"))
     ap.add_argument("--loose", action="store_true", help="modules without parameters may be missing in the file")
     a = ap.parse_args()
     real.start()

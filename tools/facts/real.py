@@ -14,14 +14,13 @@ INNER = {}          # of the last build: id of a language model inside a wrapper
 
 
 def start(platform="cuda:90"):
-    from _oracle import boot
+    from _oracle import boot, inspect_here
     boot(platform)
     os.environ["VLLM_LOGGING_LEVEL"] = "CRITICAL"
     import logging
     logging.disable(logging.ERROR)
     import skeleton as S
-    import vllm.model_executor.models.registry as registry
-    registry._LazyRegisteredModel.inspect_model_cls = lambda self: registry._ModelInfo.from_model_cls(self.load_model_cls())
+    inspect_here()
     spy = S.spy_config()
     S.keep_on_meta()
     S.mock_processors()
