@@ -36,6 +36,9 @@ pub struct ClassFile {
     /// Configs that the constructor refuses.
     #[serde(default)]
     pub refuses: Vec<Refusal>,
+    /// What has to hold of the config for the file to say anything of it.
+    #[serde(default)]
+    pub only: Vec<Expr>,
     /// What could not be expressed: a plan of this class is `unknown` for these reasons.
     #[serde(default)]
     pub unknown: Vec<String>,
@@ -192,6 +195,9 @@ pub struct Node {
     /// The subtree is another class's file; `auto`: that of the class that the sub-config names.
     #[serde(default, rename = "use")]
     pub uses: Option<String>,
+    /// With `use`: what stands for the subtree's path in the prefixes under which it is offered.
+    #[serde(default)]
+    pub quant_base: Option<String>,
     /// A second name of another module, by path relative to the class root.
     #[serde(default)]
     pub same: Option<String>,

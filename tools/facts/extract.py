@@ -243,7 +243,8 @@ class Gen:
         if inner:
             c = inner(obs, path, self)
             if c is not None:
-                return {"cls": rec["cls"], **({"config": c} if c else {}), "use": rec["cls"]}
+                sub, base = c
+                return {"cls": rec["cls"], **({"config": sub} if sub else {}), "use": rec["cls"], **({"quant_base": base} if base != path else {})}
         if rec["kind"] != "plain":
             out["kind"] = rec["kind"]
         self.attributes(obs, path, out)
@@ -271,13 +272,19 @@ class Gen:
     def auto(self, obs, path, sub):
         """A language model of whatever class its config names, as the files of these classes say; None if they do not."""
         from plan import registered
+        bases = set()
         for e, n in obs:
             cls = registered(at(e.sample.config, sub))
             inner = self.uses(cls) if cls else None
-            if not inner or inner([(e, n)], path, self) != sub:
+            found = inner([(e, n)], path, self) if inner else None
+            if not found or found[0] != sub:
                 self.unknown.append(f"{path}: not as the file of {cls} says: {getattr(self, 'last', [])[:3]}")
                 return None
-        return {"config": sub, "use": "auto"}
+            bases.add(found[1])
+        if len(bases) > 1:
+            self.unknown.append(f"{path}: quantization prefixes vary {sorted(bases)}")
+        base = bases.pop()
+        return {"config": sub, "use": "auto", **({"quant_base": base} if base != path else {})}
 
     def same(self, obs, path):
         """The other name, its indices as expressions: `layers.{layer + 2}`."""
@@ -619,6 +626,8 @@ def build_file(arch, samples, uses):
     out["source"] = src
     if arch_is_wrapper(arch):
         out["tie_into"] = into
+    if pinned := sorted(set(pins(samples[0].raw["model_type"], ""))):
+        out["only"] = pinned
     if arch in UNWRAP:
         out["unwrap"] = "text_config"
     byerr = {}
@@ -843,6 +852,17 @@ def main():
     sys.exit(bool(bad))
 
 
+def pins(model_type, pre):
+    """What vary.PIN keeps as it is below a model type, as conditions."""
+    import vary
+    for field, value in vary.PIN.get(model_type, {}).items():
+        yield f"{pre}{field} == {value!r}"
+    program = load("configs", model_type) or {}
+    for field, sub in {**program.get("sub", {}), **program.get("auto", {})}.items():
+        if sub["model_type"] and sub["model_type"] != model_type:
+            yield from pins(sub["model_type"], f"{pre}{field}.")
+
+
 def arch_is_wrapper(arch):
     from vllm.model_executor.models.registry import _MULTIMODAL_MODELS
     return arch in _MULTIMODAL_MODELS
@@ -914,33 +934,45 @@ def inner_files(cls, classes, files, facts):
 
 
 def use(c, obs, path, g, files, facts):
-    """The sub-config ('' for the same) in which class c's own file gives this subtree in every sample, or None."""
+    """(sub-config in which class c's own file gives this subtree in every sample, '' for the same; prefix under which it is quantized), or None."""
     subs = [""] + sorted({p for e, _ in obs for p in sub_configs(e.sample.config)})
     given = obs[0][1].rec.get("inner", [None])[0]
     for sub in sorted(subs, key=lambda s: (s != given, s != "text_config")):
-        ok = True
+        bases, wrong = set(), None
         for e, _ in obs:
             s = e.sample
             try:
-                config = at(s.config, sub) if sub else s.config
-            except (KeyError, TypeError):
-                ok = False
-                break
-            try:
-                got, ties = plan_tree(c, config, s.vars["lm_only"], s.vars["quant"], files=files, facts=facts, prefix=path)
-            except (ValueError, LookupError, TypeError):
-                ok = False
+                got, ties = plan_tree(c, at(s.config, sub), s.vars["lm_only"], s.vars["quant"], files=files, facts=facts, prefix=path)
+            except (ValueError, LookupError, TypeError) as x:
+                wrong = [str(x)]
                 break
             want = {p: n for p, n in s.nodes.items() if p == path or p.startswith(path + ".")}
-            d = differences(want, got)
-            if d:
-                ok = False
-                g.last = d
+            bases.add(rebased(want, got, path))
+            wrong = differences(want, got)
+            if wrong:
                 break
-        if ok:
-            return sub
+        if not wrong and len(bases - {None}) <= 1:
+            return sub, (bases - {None} or {path}).pop()
+        if sub in (given, ""):
+            g.last = wrong
     g.notes.append(f"{path}: not as the file of {c} says: {getattr(g, 'last', [])[:3]}")
     return None
+
+
+def rebased(want, got, path):
+    """The prefix that stands for `path` in the quantization prefixes of `want`; those of `got` get it. None: there are none."""
+    pair = next(((want[p]["quant"], n["quant"]) for p, n in got.items() if n.get("quant") and want.get(p, {}).get("quant")), None)
+    if not pair:
+        return None
+    there, here = pair
+    tail = here[len(path):]
+    if not here.startswith(path) or not there.endswith(tail):
+        return path
+    base = there[:len(there) - len(tail)]
+    for n in got.values():
+        if base != path and (n.get("quant") or "").startswith(path):
+            n["quant"] = base + n["quant"][len(path):]
+    return base
 
 
 def sub_configs(config, pre="", depth=2):

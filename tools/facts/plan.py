@@ -190,7 +190,11 @@ def tree(cls, config, lm_only=False, quant="spy", facts=HERE, files=None, prefix
     def node(n, path, root, s):
         s = narrow(n, s)
         if "use" in n:
-            return klass(registered(s["config"], facts) if n["use"] == "auto" else n["use"], path, s)
+            klass(registered(s["config"], facts) if n["use"] == "auto" else n["use"], path, s)
+            for p, r in out.items():
+                if "quant_base" in n and (p == path or p.startswith(path + ".")) and (r.get("quant") or "").startswith(path):
+                    r["quant"] = n["quant_base"] + r["quant"][len(path):]
+            return
         if "same" in n:
             out[path] = dict(same=root + re.sub(r"\{([^}]*)\}", lambda m: str(ev(m.group(1), s)), n["same"]))
             return

@@ -82,6 +82,8 @@ STILL = re.compile(r"token_id|token_index|eps$|dropout|initializer|use_cache|hid
 FLAG = re.compile(r"bias$|^(use|is|has|add|enable|apply)_|norm$|_lora$")
 # Fields that a config class has no default for, by model type: always given.
 BASE = {}
+# Fields that the search cannot follow, by model type: facts hold for these values only, and their files say so (`only`).
+PIN = {"mlp_projector": {"depth": 2}}
 # Whether a nullable field or an extra key is there at all.
 NULL, EXTRA_KEY, CHANGE = .3, .5, .75
 
@@ -133,6 +135,7 @@ def config(model_type, rng, extra=(), top=True, table=None):
         elif "bool" in t.split("|"):
             d[f] = rng.random() < .5
     settle(d, {**{f: v.get("default") for f, v in fields.items()}, **d}, rng)
+    d |= PIN.get(model_type, {})
     for f, sub in p.get("sub", {}).items():
         t = sub["model_type"]
         if top and f not in ("text_config", "vision_config") and rng.random() < NULL:
