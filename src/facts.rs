@@ -288,6 +288,9 @@ pub struct AutoConfig {
     pub model_type: Option<String>,
     /// What stands there when there is none at all, itself without its defaults.
     pub default: Option<Value>,
+    /// What stands there alone is also below what is given.
+    #[serde(default)]
+    pub merge: bool,
     /// Key of `config.json`, where it is not the field's name.
     #[serde(default)]
     pub from: Option<String>,

@@ -203,8 +203,14 @@ fn run(
     }
     for (field, auto) in &program.auto {
         let given = out.get(auto.from.as_ref().unwrap_or(field)).filter(|v| !v.is_null()).or(auto.default.as_ref());
-        let Some(Value::Object(object)) = given.cloned() else { continue };
-        let named = object.get("model_type").and_then(Value::as_str).or(auto.model_type.as_deref());
+        let Some(Value::Object(mut object)) = given.cloned() else { continue };
+        let named = object.get("model_type").and_then(Value::as_str).or(auto.model_type.as_deref()).map(str::to_owned);
+        if let (true, Some(Value::Object(below))) = (auto.merge && named == auto.model_type, &auto.default) {
+            for (key, value) in below {
+                object.entry(key.clone()).or_insert_with(|| value.clone());
+            }
+        }
+        let named = named.as_deref();
         let inner = named.and_then(|t| facts::config(version, t));
         let Some(inner) = inner.filter(|_| depth < 4) else {
             return Err(Box::new(unknown(format!("no facts yet for the config class of `{field}`"))));

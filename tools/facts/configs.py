@@ -280,7 +280,13 @@ def auto_default(cls, field, key=None):
         bare = json.loads(json.dumps({k: v for k, v in bare.to_diff_dict().items() if k not in DULL or k == "model_type"}))
     except Exception:       # noqa: BLE001  nothing stands there
         bare = None
-    return {"model_type": named, "default": bare}
+    out = {"model_type": named, "default": bare}
+    if bare and named == bare.get("model_type"):
+        own = json.loads(json.dumps(type(getattr(cls(), field))().to_diff_dict(), default=str))
+        given = json.loads(json.dumps(getattr(cls(**{key or field: {}}), field).to_diff_dict(), default=str))
+        if given != own and all(given.get(k) == v for k, v in bare.items()):
+            out["merge"] = True     # what stands there alone is below what is given
+    return out
 
 
 # Where a bare config does not have all of them.

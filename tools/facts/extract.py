@@ -47,7 +47,7 @@ class Sample:
         Sample.count += 1
         self.id, self.raw, self.config = Sample.count, raw, config
         self.vars = dict(lm_only=lm_only, quant=quant)
-        self.layered, self.known = {}, None
+        self.layered, self.known, self.unknown = {}, None, {}
 
     def reads(self, f):
         return self.known is None or f in self.known
@@ -902,7 +902,7 @@ def prepare(pairs, rng, wrapper):
 
 def mark(samples):
     """Tell every sample which fields the models have read."""
-    known, unknown = {k for (_, k) in real.READS["names"]}, set()
+    known, unknown = {k for (_, k) in real.READS["names"]}, {}
     for t in {t for (t, _) in real.READS["names"]}:
         program = load("configs", t) or {}
         for x, y in (program.get("aliases") or {}).items():
@@ -910,19 +910,18 @@ def mark(samples):
         # Derived fields stand for what the code computes from those that it reads.
         for field, e in program.get("derive", []):
             known.add(field)
-        unknown |= set(program.get("unknown", ()))
-    for field in unknown & known:
-        # What the class makes of it is not known; what it is made of may explain the tree.
-        known.discard(field)
-        known |= {f for s in samples[:1] for f in s.config if re.search(r"pattern|indices|layer_ids|_every|period|offset|interval", f)}
-    known |= {"per_layer_config", "layer_types", "model_type", "kept_tie_word_embeddings", "text_config", "vision_config", "audio_config"} - unknown
+        # What the class makes of these is not known; what they are made of may explain the tree.
+        unknown[t] = set(program.get("unknown", ())) - {"text_config", "vision_config", "audio_config"}
+        if unknown[t] & known:
+            known |= {f for f in program.get("fields", ()) if re.search(r"pattern|indices|layer_ids|_every|period|offset|interval", f)}
+    known |= {"per_layer_config", "layer_types", "model_type", "kept_tie_word_embeddings", "text_config", "vision_config", "audio_config"}
     layered = collections.defaultdict(set)
     for s in samples:
         for pre, c in [("", s.config)] + [(k + ".", v) for k, v in s.config.items() if isinstance(v, dict) and k.endswith("_config")]:
             for o in ((c.get("per_layer_config") or {}).values() if isinstance(c.get("per_layer_config"), dict) else ()):
                 layered[pre] |= set(o)
     for s in samples:
-        s.known, s.layered = known, layered
+        s.known, s.layered, s.unknown = known, layered, unknown
 
 
 def inner_files(cls, classes, files, facts):

@@ -62,6 +62,8 @@ def resolve(raw, facts=HERE, model_type=None, depth=0):
         v = out.get(sub.get("from", field))
         v = copy.deepcopy(sub["default"]) if v is None else v
         if isinstance(v, dict):
+            if sub.get("merge") and v.get("model_type", sub["model_type"]) == sub["model_type"]:
+                v = {**copy.deepcopy(sub["default"]), **v}
             out[field] = resolve(v, facts, v.get("model_type") or sub["model_type"], depth + 1)
             out[field].setdefault("model_type", sub["model_type"])
     for field, e in program.get("derive", []):
@@ -74,6 +76,7 @@ def resolve(raw, facts=HERE, model_type=None, depth=0):
 
 def registered(config, facts=HERE):
     """Class that stands for the config of a language model inside a wrapper (`VllmConfig.with_hf_config`), or None."""
+    config = config or {}
     named = config.get("architectures") or [load(".", "names", facts)["causal"].get(config.get("model_type"))]
     known = load(".", "registry", facts)["architectures"]
     return next((known[n]["class"] for n in named if n in known), None)

@@ -145,7 +145,7 @@ def config(model_type, rng, extra=(), top=True, table=None):
     for f, sub in p.get("auto", {}).items():
         t = sub["model_type"] or (sub["default"] or {}).get("model_type")
         others = next((ts for ts in AUTO if t in ts), [t])
-        t = t if rng.random() < .6 else rng.choice([x for x in others if load("configs", x)] or [t])
+        t = t if sub.get("merge") or rng.random() < .6 else rng.choice([x for x in others if load("configs", x)] or [t])
         t = t or "llama"        # it has to name one
         key = sub.get("from", f)
         d[key] = config(t, rng, extra, False, table)
