@@ -191,12 +191,12 @@ impl Plan {
             }
         }
         let nested = resolved.value.get("text_config").is_some_and(Value::is_object);
-        rope::construct(
-            &resolved.model_type,
-            resolved.text(),
-            if nested { "/text_config" } else { "" },
-            &mut self.trace,
-        );
+        let at = if nested { "/text_config" } else { "" };
+        if !found.class.starts_with("Transformers") {
+            rope::construct(&resolved.model_type, resolved.text(), at, &mut self.trace);
+        } else if tree.find("model.rotary_emb").is_some() {
+            rope::construct_by_transformers(resolved.text(), at, &mut self.trace);
+        }
         for why in std::mem::take(&mut tree.unknown) {
             let mut e = Event::new(Stage::Init, Effect::Keeps, Kind::Unknown);
             e.detail = why;

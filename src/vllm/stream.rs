@@ -152,7 +152,13 @@ impl<'a> Stream<'a> {
         let Some(head) = self.tree.find_below(at, head) else { return };
         let m = &mut self.tree.modules[head];
         let slot = m.slots.iter().position(|s| s.name == "bias").unwrap_or_else(|| {
-            m.slots.push(Slot::new("bias", vec![m.rows.checked_next_multiple_of(64).unwrap_or(m.rows)], Element::Model, Load::Both, 1));
+            m.slots.push(Slot::new(
+                "bias",
+                vec![m.rows.checked_next_multiple_of(64).unwrap_or(m.rows)],
+                Element::Model,
+                Load::Both,
+                1,
+            ));
             m.slots.len() - 1
         });
         self.plain(head, slot, t);
