@@ -144,6 +144,13 @@ impl Plan {
             return Err(Box::new(e));
         }
         let raw = read_config(cp)?;
+        if let Some(speculators) = raw.get("speculators_config").filter(|c| c.is_object()) {
+            let target = speculators.pointer("/verifier/name_or_path").and_then(Value::as_str);
+            return Err(unknown(&format!(
+                "this is a draft model in the `speculators` format: `vllm serve` loads its target {} and this next to it",
+                target.unwrap_or("(its config names none)")
+            )));
+        }
         let mut resolved = if remote::trusted(cp, target, raw)? {
             remote::resolve(&target.vllm, raw)?
         } else {
@@ -151,10 +158,9 @@ impl Plan {
         };
         let registry = facts::registry(&target.vllm);
         let found = registry::resolve(&target.vllm, registry.as_ref(), raw, &resolved.model_type)?;
-        if found.group == "speculative" {
-            return Err(draft(&found.architecture));
+        if found.drafter.is_none() {
+            self.class = Some(found.class.clone());
         }
-        self.class = Some(found.class.clone());
         if let Some(generates) = &found.stand_in {
             let mut e = Event::new(Stage::Config, Effect::Keeps, Kind::BaseClass);
             e.file = Some("config.json".into());
@@ -171,6 +177,9 @@ impl Plan {
         self.quant_place = place.as_ref().map(|p| (p.file.clone(), p.pointer.clone()));
         if self.trace.first_refusal().is_some() {
             return Ok(());
+        }
+        if let Some((method, raises)) = &found.drafter {
+            return Err(draft(&found.architecture, method, raises.as_deref()));
         }
         // What the Transformers backend builds is the architecture's own module tree.
         let file = if found.class.starts_with("Transformers") { &found.listed } else { &found.class };
@@ -217,12 +226,12 @@ impl Plan {
             }
         }
         let nested = resolved.value.get("text_config").is_some_and(Value::is_object);
-        rope::construct(
-            &resolved.model_type,
-            resolved.text(),
-            if nested { "/text_config" } else { "" },
-            &mut self.trace,
-        );
+        let at = if nested { "/text_config" } else { "" };
+        if !found.class.starts_with("Transformers") {
+            rope::construct(&resolved.model_type, resolved.text(), at, &mut self.trace);
+        } else if tree.find("model.rotary_emb").is_some() {
+            rope::construct_by_transformers(resolved.text(), at, &mut self.trace);
+        }
         for why in std::mem::take(&mut tree.unknown) {
             let mut e = Event::new(Stage::Init, Effect::Keeps, Kind::Unknown);
             e.detail = why;
@@ -306,11 +315,18 @@ fn unknown(detail: &str) -> Box<Event> {
     Box::new(e)
 }
 
-fn draft(architecture: &str) -> Box<Event> {
+/// A draft model served as the main one. Most assert first of all that there is a target; some layers of multi-token
+/// prediction can be built without.
+fn draft(architecture: &str, method: &str, raises: Option<&str>) -> Box<Event> {
     let mut e = Event::new(Stage::Config, Effect::Keeps, Kind::DraftModel);
+    if let Some(error) = raises {
+        (e.stage, e.effect) = (Stage::Init, Effect::Refuses);
+        e.error = Some(Raised { error_type: error.into(), text: String::new() });
+    }
     e.pointer = Some("/architectures".into());
     e.detail = format!(
-        "{architecture} is a draft model for speculative decoding: vLLM takes it with `--speculative-config`, next to its target"
+        "{architecture} is a draft model for speculative decoding: vLLM takes it next to its target, with \
+         `--speculative-config '{{\"model\": \"…\", \"method\": \"{method}\"}}'`"
     );
     Box::new(e)
 }

@@ -16,6 +16,8 @@ pub struct Found {
     pub class: String,
     /// Group: text, multimodal, embedding, speculative, …
     pub group: String,
+    /// A draft model: the method of speculative decoding that takes it, and what its constructor raises without one.
+    pub drafter: Option<(String, Option<String>)>,
     /// vLLM serves it for pooling, and takes the head away.
     pub pooling: bool,
     /// The config named none, and the base class of its model type stands in: the one that would generate text, as far
@@ -121,7 +123,17 @@ pub fn resolve(version: &str, registry: Option<&Registry>, raw: &Value, model_ty
                     .find(|n| registry.architectures.contains_key(n))
             };
             let stand_in = stand_in.then(generates);
-            return Ok(Found { architecture: name.clone(), listed: listed.clone(), class, group, pooling, stand_in });
+            let drafter = (group == "speculative")
+                .then(|| (text("method"), Some(text("alone")).filter(|error| !error.is_empty())));
+            return Ok(Found {
+                architecture: name.clone(),
+                listed: listed.clone(),
+                class,
+                group,
+                drafter,
+                pooling,
+                stand_in,
+            });
         }
     }
     for name in &names {

@@ -138,7 +138,7 @@ def ignoring(w, d):
     ig = ["lm_head"]
     if w.tower:
         ig += sorted({f"re:.*{m.group(2)}.*" for n in w.tower if (m := TOWER.search(n))})
-    ig += sorted({n[:-7] for n in d.names() if re.search(r"\.(gate|router|kv_b_proj)\.weight$", n) and not TOWER.search(n)})
+    ig += sorted({n[:-7] for n in d.names() if re.search(r"\.(gate|gate\.wg|router|kv_b_proj)\.weight$", n) and not TOWER.search(n)})
     d.config["quantization_config"]["ignore"] = ig
     return d
 
@@ -424,6 +424,7 @@ def serve(made, only):
     d.files["config.json"] = {**d.config["vision_config"], "model_type": "llama4_vision_model"}
     put("llama4-arch-none", "architecture", "the config of the tower alone", d, False)
     put("llama-arch-draft", "architecture", "a draft model by itself", llama().set(architectures=["EagleLlamaForCausalLM"]), False)
+    drafters(made, only)
     d = llama().set(eos_token_id=[2, 128009])
     put("llama-serve-eosoutside", "serve", "an end of text outside of the vocabulary", d, False, **WORDS, **TALK)
     d = llama().set(auto_map={"AutoConfig": "configuration_custom.CustomConfig"})
@@ -431,6 +432,29 @@ def serve(made, only):
     put("qwen25vl-serve-noprocessor", "serve", "a tokenizer, no processor config", vl(), False, **WORDS, **TALK)
     put("qwen25vl-serve-whole", "serve", "a tokenizer and a processor config", vl(), True, **WORDS, **TALK,
         **{"preprocessor_config.json": {"image_processor_type": "Qwen2VLImageProcessor"}})
+
+
+# Draft models, by the base whose config theirs is like.
+DRAFTERS = {
+    "llama-base": ["Eagle3LlamaForCausalLM", "LlamaForCausalLMEagle3", "PEagleDraftModel", "EagleMiniCPMForCausalLM", "ExtractHiddenStatesModel", "MLPSpeculatorPreTrainedModel",
+                   "MedusaModel", "ErnieMTPModel"],
+    "qwen3-wide": ["Eagle3Qwen3ForCausalLM", "DFlashDraftModel", "LiLiCorrDraftModel", "Qwen3DSparkModel"],
+    "mistral-wide": ["EagleMistralForCausalLM"], "qwen2-wide": ["MiMoMTPModel"], "qwen3moe-wide": ["Qwen3NextMTP"],
+    "deepseekv3-wide": ["DeepSeekMTPModel", "EagleDeepSeekMTPModel", "Eagle3DeepseekV3ForCausalLM"], "glm4moe-wide": ["Glm4MoeMTPModel"],
+}
+
+
+def drafters(made, only):
+    for base, archs in DRAFTERS.items():
+        for arch in archs:
+            d = Draft(f"{base}-bf16").set(architectures=[arch])
+            write(dict(id=f"{base.split('-')[0]}-drafter-{arch.lower()}", arch=arch, family="architecture", description="a draft model by itself", good=False,
+                       expect=[], **parts(d)), only, made)
+    medusa = dict(architectures=["MedusaModel"], model_type="medusa", hidden_size=256, vocab_size=512, num_heads=2, num_hidden_layers=1)
+    d = Draft("llama-base-bf16")
+    d.files["config.json"] = medusa
+    write(dict(id="medusa-drafter-typed", arch="MedusaModel", family="architecture", description="a draft model by itself, with its own model type", good=False, expect=[],
+               **parts(d)), only, made)
 
 
 def backend(made, only):
