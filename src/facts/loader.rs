@@ -44,6 +44,9 @@ pub struct Loader {
     /// `auto`: a tensor of one dimension with this in its name is a matrix of one row.
     #[serde(default)]
     pub one_row: Option<String>,
+    /// `auto`: a loop that says nothing of names it has no place for (`Gemma4Model.load_weights` of vLLM 0.30).
+    #[serde(default)]
+    pub lenient: bool,
     /// `keyed`: rows of `stacked_params_mapping`: parameter, name in the checkpoint, shard.
     #[serde(default)]
     pub stacked: Vec<(String, String, Value)>,

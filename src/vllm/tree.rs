@@ -97,6 +97,8 @@ pub enum Loader {
         permute: Option<(u64, u64)>,
         /// What happens to names before the mapper.
         before: Before,
+        /// Names without a place are dropped.
+        lenient: bool,
     },
     /// A hand-written loop over `dict(named_parameters())`, with `KeyError` for what is not there.
     Keyed(Keyed),
@@ -156,6 +158,7 @@ impl Loader {
                 turned: l.turned.clone(),
                 one_row: l.one_row.clone(),
             },
+            lenient: l.lenient,
             permute: l.permute.as_ref().and_then(|(q, k)| Some((q.size(scope)?, k.size(scope)?))),
         }
     }

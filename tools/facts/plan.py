@@ -114,6 +114,8 @@ def mapper(m, s):
 def loader(l, s):
     if not l:
         return None
+    if l.get("lenient"):
+        return dict(kind="auto", lenient=True)
     if l["kind"] != "auto":
         return copy.deepcopy(l)
     out = dict(kind=l["kind"])
