@@ -54,6 +54,9 @@ pub struct Loader {
     /// `auto`: a head that gets a bias when the checkpoint has one (`CausalMixin.load_weights`).
     #[serde(default)]
     pub head_bias: Option<String>,
+    /// `auto`: a loop that says nothing of names it has no place for (`Gemma4Model.load_weights` of vLLM 0.30).
+    #[serde(default)]
+    pub lenient: bool,
     /// `keyed`: rows of `stacked_params_mapping`: parameter, name in the checkpoint, shard.
     #[serde(default)]
     pub stacked: Vec<(String, String, Value)>,

@@ -97,7 +97,7 @@ pub(super) fn missing(s: &mut Stream, at: usize, param: &str, raised: Raised, na
         },
         _ => stem.to_owned(),
     };
-    s.refuse(kind, at, raised, t, &detail);
+    s.stray(kind, at, raised, t, &detail);
 }
 
 /// One expert's tensor: part 0 and 1 are the halves of `w13`, 2 is `w2`.

@@ -53,6 +53,8 @@ pub struct Stream<'a> {
     /// Towers that are built: what the class drops below them it drops for every checkpoint.
     towers: FxHashSet<&'static str>,
     full_text_given: bool,
+    /// The loader at work drops names without a place.
+    lenient: bool,
     /// A tensor for all experts of a layer has come by (`fused_experts_params` of `Llama4Model.load_weights`).
     pub(super) banked: bool,
     /// Events of tensors that the loader keeps for the end.
@@ -78,6 +80,7 @@ impl<'a> Stream<'a> {
             skipped: Vec::new(),
             told: FxHashSet::default(),
             full_text_given: false,
+            lenient: false,
             banked: false,
             late: Vec::new(),
         }
@@ -86,6 +89,7 @@ impl<'a> Stream<'a> {
     /// One tensor, from the root.
     pub fn tensor(&mut self, t: &Stored) {
         self.streamed += 1;
+        self.lenient = false;
         self.bytes = self.bytes.saturating_add(t.bytes);
         if self.tree.modules.is_empty() {
             return;
@@ -112,7 +116,8 @@ impl<'a> Stream<'a> {
                 self.fill_below(at);
             }
             Loader::Keyed(tables) => keyed::load(self, at, name, tables, t),
-            Loader::Auto { mapper, permute, before, .. } => {
+            Loader::Auto { mapper, permute, before, lenient, .. } => {
+                self.lenient = *lenient;
                 if before.skip.as_ref().is_some_and(|skip| skip.hits(name)) {
                     return self.dropped(
                         at,

@@ -97,6 +97,8 @@ pub enum Loader {
         permute: Option<(u64, u64)>,
         /// What happens to names before the mapper.
         before: Before,
+        /// Names without a place are dropped.
+        lenient: bool,
     },
     /// A hand-written loop over `dict(named_parameters())`, with `KeyError` for what is not there.
     Keyed(Keyed),
@@ -155,6 +157,7 @@ impl Loader {
                 zero_bias: l.zero_bias.clone(),
                 head_bias: l.head_bias.clone(),
             },
+            lenient: l.lenient,
             permute: l.permute.as_ref().and_then(|(q, k)| Some((q.size(scope)?, k.size(scope)?))),
         }
     }

@@ -69,7 +69,14 @@ OPENVLA = {"kind": "auto", "mapper": {
     "substr": [[".ls1.scale_factor", ".ls1.gamma"], [".ls2.scale_factor", ".ls2.gamma"]],
     "prefix": [["vision_backbone.featurizer.", "vision_backbone.dinov2_featurizer."],
                ["vision_backbone.fused_featurizer.", "vision_backbone.siglip_featurizer."]]}}
+# vLLM 0.30: names that it has no place for are dropped without a word. `lenient`: nothing of it is measured, all is in the class file.
+GEMMA4 = {"kind": "auto", "lenient": True}
+GEMMA4_TEXT = {"kind": "auto", "mapper": {
+    "regex": [["language_model\\.", ""], ["\\.router\\.per_expert_scale", ".moe.per_expert_scale"], ["(?<!\\.moe)\\.experts\\.", ".moe.experts."]],
+    "substr": [["audio_tower.", None], ["vision_tower.", None], ["embed_audio.", None], ["embed_vision.", None]]}}
 LOADERS = {
+    "gemma4.Gemma4Model.load_weights": ("32b62235387f", GEMMA4),
+    "gemma4.Gemma4ForCausalLM.load_weights": ("429b8461c557", GEMMA4_TEXT),
     "deepseek_v2.DeepseekV2Model.load_weights": ("83579b19b333", KEYED_MLA),
     "llama4.Llama4Model.load_weights": ("d4fa57e9bdc9", LLAMA4),
     "llama4.Llama4ForCausalLM.load_weights": ("507ce68d4f16", LLAMA4_TEXT),

@@ -134,6 +134,8 @@ READ = ("permute", "segments", "skip", "prefix", "turned", "one_row", "zero_bias
 def loader(l, s):
     if not l:
         return None
+    if l.get("lenient"):
+        return dict(kind="auto", lenient=True)
     if l["kind"] != "auto":
         return copy.deepcopy(l)
     out = dict(kind=l["kind"])

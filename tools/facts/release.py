@@ -21,7 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 def main():
     ap = argparse.ArgumentParser()
-    ap.add_argument("--base", help="the release to compare with; by default the newest other one")
+    ap.add_argument("--base", help="the release to compare with; by default the newest other one that has all its files")
     ap.add_argument("--verify", type=int, default=8, help="random configs that a class is compared on")
     ap.add_argument("--limit", type=int, default=240, help="seconds of processor time for one class")
     ap.add_argument("--seed", type=int, default=77)
@@ -31,7 +31,7 @@ def main():
     ap.add_argument("--summary", action="store_true", help="only say what is different")
     a = ap.parse_args()
     version, facts = where.version(), where.folder()
-    others = [v for v in where.versions() if v != version]
+    others = [v for v in where.versions() if v != version and not where.base(where.folder(v=v))]
     have = where.base(facts) or {}
     base = a.base or have.get("base") or others[-1]
     left = f"{HERE}/left-{version}.json"

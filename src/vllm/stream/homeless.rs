@@ -1,6 +1,6 @@
 //! Tensors without a home: what vLLM raises, which kind of mistake it is, and which entries would mend it (spec E.3, C.8).
 
-use super::super::trace::{Kind, Raised};
+use super::super::trace::{Effect, Kind, Raised};
 use super::super::tree::{Loader, Quant, join};
 use super::super::words;
 use super::{Stored, Stream};
@@ -66,19 +66,19 @@ impl Stream<'_> {
     fn homeless_at(&mut self, at: usize, reported: &str, first: &str, raised: Raised, t: &Stored) {
         let m = &self.tree.modules[at];
         if words::is_tower_name(t.name) {
-            return self.refuse(Kind::TowerUnexpected, at, raised, t, reported);
+            return self.stray(Kind::TowerUnexpected, at, raised, t, reported);
         }
         if first.ends_with("lm_head") {
-            return self.refuse(Kind::HeadWithoutModule, at, raised, t, reported);
+            return self.stray(Kind::HeadWithoutModule, at, raised, t, reported);
         }
         if m.list && first.parse::<u64>().is_ok() {
             let n = m.children.len();
-            return self.refuse(Kind::ExtraLayer, at, raised, t, &format!("{reported}\t{n}"));
+            return self.stray(Kind::ExtraLayer, at, raised, t, &format!("{reported}\t{n}"));
         }
         if let Some(prefix) = words::wrapper_prefix(t.name) {
-            return self.refuse(Kind::WrapperPrefix, at, raised, t, prefix);
+            return self.stray(Kind::WrapperPrefix, at, raised, t, prefix);
         }
-        self.refuse(Kind::NoHome, at, raised, t, reported);
+        self.stray(Kind::NoHome, at, raised, t, reported);
     }
 
     /// The module exists, the parameter does not: almost always quantization.
@@ -103,7 +103,21 @@ impl Stream<'_> {
             }
             _ => (Kind::NoHome, m.slot_names()),
         };
-        self.refuse(kind, at, raised, t, &detail);
+        self.stray(kind, at, raised, t, &detail);
+    }
+
+    /// A refusal, unless the loader drops such names: then a weight that was to be packed is never written.
+    pub(in crate::vllm) fn stray(&mut self, kind: Kind, at: usize, raised: Raised, t: &Stored, detail: &str) {
+        if !self.lenient {
+            return self.refuse(kind, at, raised, t, detail);
+        }
+        if kind != Kind::UnlistedLinear {
+            return self.dropped(at, "a name that the model has no place for", t);
+        }
+        let mut e = self.event(kind, Effect::Damages, at, t);
+        e.detail = detail.to_owned();
+        self.tree.modules[at].blamed = true;
+        self.trace.events.push(e);
     }
 
     /// The same for experts, of which only expert 0 is looked at, by its three projections.
