@@ -862,9 +862,10 @@ def file_of(arch):
 def prepare(pairs, rng, wrapper):
     """Fields that the model reads beyond the declared ones; `pairs` are architectures and model types."""
     import vary
-    from _configs import EXTRA, FIXES
+    from _configs import EXTRA, FIXES, borrowed
     from configs import base_of
     REFUSED.clear()
+    vary.EXTRA_KEY = 1 if all(borrowed(arch) for arch, _ in pairs) else .5
     for arch, t in pairs:
         own = EXTRA.get(arch, (t, {}))[1]
         vary.BASE[t] = {**base_of(t), **{k: v for k, v in own.items() if not k.startswith("-") and "." not in k}}

@@ -1,5 +1,6 @@
 """Random admissible configs of a model type, from its config program and a small table of what fields may hold."""
 import copy
+import math
 import random
 import re
 
@@ -82,7 +83,7 @@ STILL = re.compile(r"token_id|token_index|eps$|dropout|initializer|use_cache|hid
 FLAG = re.compile(r"bias$|^(use|is|has|add|enable|apply)_|norm$|_lora$")
 # Fields that a config class has no default for, by model type: always given.
 BASE = {}
-# Whether a nullable field or an extra key is there at all.
+# Whether a nullable field or an extra key is there at all. Of a config class that is remote code all fields are given, since nobody knows its defaults.
 NULL, EXTRA_KEY, CHANGE = .3, .5, .75
 
 
@@ -121,9 +122,10 @@ def config(model_type, rng, extra=(), top=True, table=None):
         if not must and rng.random() > (EXTRA_KEY if fields[f].get("extra") else CHANGE):
             continue
         if "null" in t.split("|") and f not in ("layer_types",) and rng.random() < NULL:
-            if not fields[f].get("extra"):
-                d[f] = None
-            continue
+            if EXTRA_KEY < 1 or not fields[f].get("extra") or f == "q_lora_rank":
+                if EXTRA_KEY == 1 or not fields[f].get("extra"):
+                    d[f] = None
+                continue
         value = r(rng, {**{k: v.get("default") for k, v in fields.items()}, **d}) if r else None
         if r and fits(value, t):
             d[f] = value
@@ -187,6 +189,9 @@ def settle(d, full, rng):
         d["word_embed_proj_dim"] = full["hidden_size"] // rng.choice((1, 2))
     if "moe_layer_end_index" in full and rng.random() < .5:
         d["moe_layer_end_index"] = -1
+    if number(full.get("n_head")) and number(full.get("num_attention_heads")):      # whoever counts them
+        both = math.gcd(full["n_head"], full["num_attention_heads"])
+        d["num_key_value_heads"] = full["num_key_value_heads"] = rng.choice([k for k in range(1, both + 1) if both % k == 0])
     h, kv = full.get("num_attention_heads"), full.get("num_key_value_heads")
     if number(h) and number(kv) and kv and h % kv:
         d["num_key_value_heads"] = h
