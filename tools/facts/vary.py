@@ -40,6 +40,7 @@ FIELDS = [
     (r"^(num_key_value_heads|num_global_key_value_heads)$", divisor("num_attention_heads")),
     (r"^(hidden_size|d_model|n_embd)$", lambda r, d: (d.get("num_attention_heads") or 8) * r.choice((16, 64)) * r.randint(2, 24)),
     (r"^qk_rope_head_dim$", size(16, 128, 16)),
+    (r"^rotary_dim$", lambda r, d: (d.get("head_dim") or 32) // 2),
     (r"head_dim$", size(16, 272, 16)),
     (r"^num_kv_shared_layers$", upto("num_hidden_layers")),
     (r"^first_k_dense_replace$", upto("num_hidden_layers", 1)),
