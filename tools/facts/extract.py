@@ -895,7 +895,7 @@ def mark(samples):
         # What the class makes of it is not known; what it is made of may explain the tree.
         known.discard(field)
         known |= {f for s in samples[:1] for f in s.config if re.search(r"pattern|indices|layer_ids|_every|period|offset|interval", f)}
-    known |= {"per_layer_config", "layer_types", "model_type", "kept_tie_word_embeddings", "text_config", "vision_config", "audio_config"} - unknown
+    known |= {"use_bidirectional_attention", "per_layer_config", "layer_types", "model_type", "kept_tie_word_embeddings", "text_config", "vision_config", "audio_config"} - unknown
     layered = collections.defaultdict(set)
     for s in samples:
         for pre, c in [("", s.config)] + [(k + ".", v) for k, v in s.config.items() if isinstance(v, dict) and k.endswith("_config")]:
