@@ -129,6 +129,10 @@ impl Expr {
                             let n = if n < 0 { n.checked_add(a.len() as i64)? } else { n };
                             a.get(usize::try_from(n).ok()?).cloned()
                         }
+                        (Value::String(s), Value::Number(n)) => {
+                            let c = s.chars().nth(usize::try_from(n.as_u64()?).ok()?)?;
+                            Some(Value::from(c.to_string()))
+                        }
                         (Value::Object(o), Value::String(k)) => o.get(k).cloned(),
                         (Value::Object(o), Value::Number(n)) => o.get(&n.to_string()).cloned(),
                         _ => None,

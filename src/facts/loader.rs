@@ -156,4 +156,16 @@ pub enum Stacked {
         /// Shard id, or list of shard ids.
         shard: Value,
     },
+    /// `{"if": EXPR, "from", "to", "shard"}`.
+    When {
+        /// Only where this holds.
+        #[serde(rename = "if")]
+        when: Expr,
+        /// Substring.
+        from: String,
+        /// What it becomes.
+        to: String,
+        /// The part.
+        shard: Value,
+    },
 }

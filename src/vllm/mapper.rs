@@ -121,6 +121,10 @@ impl Mapper {
                 crate::facts::Stacked::Fixed(from, (to, shard)) => {
                     m.stacked.push((from.clone().into(), to.clone(), Shard::read(shard)));
                 }
+                crate::facts::Stacked::When { when, from, to, shard } if when.truth(scope) => {
+                    m.stacked.push((from.clone().into(), to.clone(), Shard::read(shard)));
+                }
+                crate::facts::Stacked::When { .. } => {}
                 crate::facts::Stacked::Each { each: (var, count), when, from, to, shard } => {
                     m.expand(scope, var, count, when.as_ref(), from, to, shard);
                 }

@@ -1,7 +1,7 @@
 //! After the stream: what stayed unwritten, what vLLM's tracking would say of it, what holds garbage (spec E.7, B.7).
 
 use super::trace::{Effect, Event, Kind, Raised, Stage, Trace};
-use super::tree::{Module, Slot, Tree};
+use super::tree::{Module, Quant, Slot, Tree};
 use super::words;
 use crate::facts::NodeKind;
 use rustc_hash::FxHashSet;
@@ -63,8 +63,9 @@ fn event(stage: Stage, effect: Effect, kind: Kind, module: &str) -> Event {
 fn tracked(tree: &Tree, mut at: usize) -> bool {
     loop {
         let m = &tree.modules[at];
-        if m.kind.is_linear()
-            || matches!(m.kind, NodeKind::Embedding | NodeKind::LmHead | NodeKind::Attention | NodeKind::Experts)
+        // State space mixers are attention layers, too, and have none.
+        let attends = m.kind == NodeKind::Attention && !matches!(m.quant, Quant::NotOffered);
+        if m.kind.is_linear() || attends || matches!(m.kind, NodeKind::Embedding | NodeKind::LmHead | NodeKind::Experts)
         {
             return false;
         }

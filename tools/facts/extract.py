@@ -883,9 +883,10 @@ def file_of(arch):
 def prepare(pairs, rng, wrapper):
     """Fields that the model reads beyond the declared ones; `pairs` are architectures and model types."""
     import vary
-    from _configs import EXTRA, FIXES
+    from _configs import EXTRA, FIXES, borrowed
     from configs import base_of
     REFUSED.clear()
+    vary.EXTRA_KEY = 1 if all(borrowed(arch) for arch, _ in pairs) else .5
     for arch, t in pairs:
         own = EXTRA.get(arch, (t, {}))[1]
         vary.BASE[t] = {**base_of(t), **{k: v for k, v in own.items() if not k.startswith("-") and "." not in k}}
@@ -914,7 +915,7 @@ def mark(samples):
         unknown[t] = set(program.get("unknown", ())) - {"text_config", "vision_config", "audio_config"}
         if unknown[t] & known:
             known |= {f for f in program.get("fields", ()) if re.search(r"pattern|indices|layer_ids|_every|period|offset|interval", f)}
-    known |= {"per_layer_config", "layer_types", "model_type", "kept_tie_word_embeddings", "text_config", "vision_config", "audio_config"}
+    known |= {"use_bidirectional_attention", "per_layer_config", "layer_types", "model_type", "kept_tie_word_embeddings", "text_config", "vision_config", "audio_config"}
     layered = collections.defaultdict(set)
     for s in samples:
         for pre, c in [("", s.config)] + [(k + ".", v) for k, v in s.config.items() if isinstance(v, dict) and k.endswith("_config")]:

@@ -410,6 +410,14 @@ def atoms(fs, mods=False):
         for n in index if o in keys else ():
             if all(number(f.get(n)) and number(f.get(p)) and f[p] > 0 for f in fs):
                 add(2, f"{n} % {p} == {o}", [f[n] % f[p] == f.get(o) for f in fs])
+    for n in index if "index_topk_freq" in keys else ():            # layers with an indexer of their own (DeepseekV2MLAAttention)
+        def own(f):
+            pattern, freq, offset = (f.get(f"index_{k}") for k in ("topk_pattern", "topk_freq", "skip_topk_offset"))
+            if pattern is not None:
+                return pattern[f[n]:f[n] + 1] != "S"
+            return bool(freq is None or freq) and max(f[n] - (2 if offset is None else offset) + 1, 0) % (1 if freq is None else freq) == 0
+        add(2, f"(index_topk_pattern[{n}] != 'S' if index_topk_pattern != null else max({n} - (2 if index_skip_topk_offset == null else "
+               f"index_skip_topk_offset) + 1, 0) % (1 if index_topk_freq == null else index_topk_freq) == 0)", [own(f) for f in fs])
     for q in sorted(k for k in keys if k.endswith("qkv_bias")):     # as the Llama family reads it
         pre = q[:-8]
         rest = [pre + x for x in ("attention_bias", "bias") if pre + x in keys]

@@ -1,5 +1,6 @@
 """Random admissible configs of a model type, from its config program and a small table of what fields may hold."""
 import copy
+import math
 import random
 import re
 
@@ -39,6 +40,7 @@ FIELDS = [
     (r"^(num_key_value_heads|num_global_key_value_heads)$", divisor("num_attention_heads")),
     (r"^(hidden_size|d_model|n_embd)$", lambda r, d: (d.get("num_attention_heads") or 8) * r.choice((16, 64)) * r.randint(2, 24)),
     (r"^qk_rope_head_dim$", size(16, 128, 16)),
+    (r"^rotary_dim$", lambda r, d: (d.get("head_dim") or 32) // 2),
     (r"head_dim$", size(16, 272, 16)),
     (r"^num_kv_shared_layers$", upto("num_hidden_layers")),
     (r"^first_k_dense_replace$", upto("num_hidden_layers", 1)),
@@ -84,7 +86,7 @@ FLAG = re.compile(r"bias$|^(use|is|has|add|enable|apply)_|norm$|_lora$")
 BASE = {}
 # Fields that the search cannot follow, by model type: facts hold for these values only, and their files say so (`only`).
 PIN = {"mlp_projector": {"depth": 2}}
-# Whether a nullable field or an extra key is there at all.
+# Whether a nullable field or an extra key is there at all. Of a config class that is remote code all fields are given, since nobody knows its defaults.
 NULL, EXTRA_KEY, CHANGE = .3, .5, .75
 
 
@@ -123,9 +125,10 @@ def config(model_type, rng, extra=(), top=True, table=None):
         if not must and rng.random() > (EXTRA_KEY if fields[f].get("extra") else CHANGE):
             continue
         if "null" in t.split("|") and f not in ("layer_types",) and rng.random() < NULL:
-            if not fields[f].get("extra"):
-                d[f] = None
-            continue
+            if EXTRA_KEY < 1 or not fields[f].get("extra") or f == "q_lora_rank":
+                if EXTRA_KEY == 1 or not fields[f].get("extra"):
+                    d[f] = None
+                continue
         value = r(rng, {**{k: v.get("default") for k, v in fields.items()}, **d}) if r else None
         if r and fits(value, t):
             d[f] = value
@@ -194,6 +197,9 @@ def settle(d, full, rng):
         d["word_embed_proj_dim"] = full["hidden_size"] // rng.choice((1, 2))
     if "moe_layer_end_index" in full and rng.random() < .5:
         d["moe_layer_end_index"] = -1
+    if number(full.get("n_head")) and number(full.get("num_attention_heads")):      # whoever counts them
+        both = math.gcd(full["n_head"], full["num_attention_heads"])
+        d["num_key_value_heads"] = full["num_key_value_heads"] = rng.choice([k for k in range(1, both + 1) if both % k == 0])
     h, kv = full.get("num_attention_heads"), full.get("num_key_value_heads")
     if number(h) and number(kv) and kv and h % kv:
         d["num_key_value_heads"] = h

@@ -53,6 +53,8 @@ MISTRAL_ARGS = {"model_type": "mistral", "architectures": ["MistralForCausalLM"]
 
 REMOTE = {
     # text
+    "deepseek": {"_base": "deepseek_v2", "moe_layer_freq": 1, "first_k_dense_replace": 1, "n_routed_experts": 64, "n_shared_experts": 2, "num_experts_per_tok": 6,
+                 "moe_intermediate_size": 1408, "norm_topk_prob": False},
     "nemotron-nas": {"_base": "llama", "num_hidden_layers": 32, "num_attention_heads": 64, "hidden_size": 8192, "num_key_value_heads": None,
                      "block_configs": [DECI_BLOCK, DECI_SKIP] * 16},
     "new": {"_base": "bert", "hidden_act": "gelu", "position_embedding_type": "rope", "pack_qkv": True, "unpad_inputs": False, "layer_norm_type": "layer_norm",

@@ -31,9 +31,8 @@ SET = {
 
 def own_type(arch):
     """The model type of the architecture's own config class; none when that is remote code."""
-    from _configs import EXTRA, REMOTE_ARCHS, model_type_of
-    borrowed = arch in REMOTE_ARCHS or arch in EXTRA and re.sub(r"\W|_", "", EXTRA[arch][0]) != stem(arch).lower()
-    return None if borrowed else model_type_of(arch)
+    from _configs import borrowed, model_type_of
+    return None if borrowed(arch) else model_type_of(arch)
 
 
 def stem(arch):
