@@ -191,6 +191,8 @@ def simple(obs):
                 if (k == k[0]).all() and 1 < k[0] <= 64:
                     best.append((4 + cost_of(names[i]) + cost_of(names[j]), f"{names[i]} * {names[j]} * {int(k[0])}"))
                 for m in pos:                           # f * g * h
+                    if m >= j and (k % F[m] == 0).all() and len(set((k // F[m]).tolist())) == 1 and 1 < k[0] // F[m][0] <= 16:
+                        best.append((4.8 + sum(cost_of(names[x]) for x in (i, j, m)), f"{names[i]} * {names[j]} * {names[m]} * {k[0] // F[m][0]}"))
                     if m >= j and (k == F[m]).all():
                         best.append((4.4 + sum(cost_of(names[x]) for x in (i, j, m)), f"{names[i]} * {names[j]} * {names[m]}"))
         for j in range(n):                              # f * (g + h), f * (g // k)
