@@ -273,6 +273,9 @@ pub struct ConfigFile {
     /// Sub-configs of whatever class their own `model_type` names (`AutoConfig`).
     #[serde(default)]
     pub auto: std::collections::BTreeMap<String, AutoConfig>,
+    /// Dotted name of what `get_text_config()` gives, where that is not `text_config`.
+    #[serde(default)]
+    pub text: Option<String>,
     /// Derived fields, in order, after defaults.
     #[serde(default)]
     pub derive: Vec<(String, Expr)>,

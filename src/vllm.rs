@@ -225,8 +225,8 @@ impl Plan {
                 root.cls = name.into();
             }
         }
-        let nested = resolved.value.get("text_config").is_some_and(Value::is_object);
-        let at = if nested { "/text_config" } else { "" };
+        let at = config::pointer(resolved.text_path());
+        let at = if resolved.value.pointer(&at).is_some_and(Value::is_object) { at.as_str() } else { "" };
         if !found.class.starts_with("Transformers") {
             rope::construct(&resolved.model_type, resolved.text(), at, &mut self.trace);
         } else if tree.find("model.rotary_emb").is_some() {

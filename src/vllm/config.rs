@@ -18,6 +18,8 @@ pub struct Resolved {
     pub value: Value,
     /// `model_type`.
     pub model_type: String,
+    /// Dotted name of what `get_text_config()` gives, where that is not `text_config`.
+    pub text: Option<String>,
     /// The class is remote code: of its fields only those are known that the file gives.
     pub remote: bool,
 }
@@ -25,7 +27,12 @@ pub struct Resolved {
 impl Resolved {
     /// `get_text_config()`: the sub-config of the language model, or the config itself.
     pub fn text(&self) -> &Value {
-        self.value.get("text_config").filter(|t| t.is_object()).unwrap_or(&self.value)
+        self.value.pointer(&pointer(self.text_path())).filter(|t| t.is_object()).unwrap_or(&self.value)
+    }
+
+    /// Dotted name of the sub-config of the language model, where there is one.
+    pub fn text_path(&self) -> &str {
+        self.text.as_deref().unwrap_or("text_config")
     }
 
     /// Whether word embeddings are tied, as vLLM's top level sees it.
@@ -41,7 +48,8 @@ impl Resolved {
 
     /// Clear the tie flag on the outer level and in the text config, for whoever asks.
     pub fn untie(&mut self, chain: &[(String, String)]) {
-        for path in ["", "text_config"].into_iter().chain(chain.iter().map(|c| c.1.as_str())) {
+        let text = self.text_path().to_owned();
+        for path in ["", &text].into_iter().chain(chain.iter().map(|c| c.1.as_str())) {
             if let Some(Value::Object(o)) = self.value.pointer_mut(&pointer(path)) {
                 o.insert("tie_word_embeddings".into(), Value::Bool(false));
                 o.insert(KEPT.into(), Value::Bool(false));
@@ -119,7 +127,7 @@ pub fn resolve(version: &str, raw: &Value) -> Result<Resolved, Box<Event>> {
         return Err(Box::new(refused(Kind::ConfigField, "AttributeError", text, "/quantization_config")));
     }
     // `get_hf_text_config`: a text config that no class has read is a plain dictionary.
-    if let Some(Value::Object(text)) = value.get("text_config")
+    if let (None, Some(Value::Object(text))) = (&program.text, value.get("text_config"))
         && !program.auto.contains_key("text_config")
         && (!program.sub.contains_key("text_config") || !text.contains_key("num_attention_heads"))
     {
@@ -127,7 +135,7 @@ pub fn resolve(version: &str, raw: &Value) -> Result<Resolved, Box<Event>> {
                     mismatch between the model config and vLLM's expectations. Please ensure that the model config is compatible with vLLM.";
         return Err(Box::new(refused(Kind::ConfigField, "ValidationError", text.to_owned(), "/text_config")));
     }
-    Ok(Resolved { value: Value::Object(value), model_type: model_type.to_owned(), remote: false })
+    Ok(Resolved { value: Value::Object(value), model_type: model_type.to_owned(), text: program.text, remote: false })
 }
 
 /// A sub-config by the class of its model type; none where there is none, or no facts.
@@ -186,7 +194,8 @@ fn run(
             // The older, flat form: the fields of the sub-config lie around it.
             Some("flat") => {
                 let own = |k: &String| {
-                    inner.as_ref().is_some_and(|i| i.fields.contains_key(k)) && !program.fields.contains_key(k)
+                    let inner = inner.as_ref().is_some_and(|i| i.fields.contains_key(k) || i.sub.contains_key(k));
+                    inner && !program.fields.contains_key(k)
                 };
                 Some(Value::Object(raw.iter().filter(|(k, _)| own(k)).map(|(k, v)| (k.clone(), v.clone())).collect()))
             }

@@ -60,7 +60,7 @@ pub fn resolve(version: &str, raw: &Value) -> Result<Resolved, Box<Event>> {
         o.insert("text_config".into(), inner.clone());
     }
     let model_type = raw.get("model_type").and_then(Value::as_str).unwrap_or_default().to_owned();
-    Ok(Resolved { value, model_type, remote: true })
+    Ok(Resolved { value, model_type, text: None, remote: true })
 }
 
 /// The event for fields that the file does not give and the class may, if there are any.

@@ -85,7 +85,7 @@ MULTIPLE = {"ok": "hidden_size % num_attention_heads == 0", **STRICT,
 CHECKS = {"llama": [MULTIPLE], "gemma2": [MULTIPLE], "gemma3_text": [MULTIPLE]}
 # What stands in for an absent sub-config: the class's own default, or nothing.
 # `flat`: made of the fields of the config around it.
-SUB_DEFAULT = {("gemma4", "text_config"): "class", ("gemma4_unified", "text_config"): "class", ("qwen2_5_vl", "text_config"): "flat",
+SUB_DEFAULT = {("qwen3_asr", "thinker_config"): "flat", ("gemma4", "text_config"): "class", ("gemma4_unified", "text_config"): "class", ("qwen2_5_vl", "text_config"): "flat",
                ("qwen2_5_vl", "vision_config"): "class",
                **{(t, f): "class" for t in ("gemma3", "qwen3_vl", "llama4") for f in ("text_config", "vision_config")}}
 ALL = ["llama", "gemma2", "gemma3", "gemma3_text", "siglip_vision_model", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "qwen2_5_vl",
@@ -142,6 +142,9 @@ def measured(model_type, cls):
     if subs:
         out["sub"] = {k: {"model_type": v.model_type, "default": SUB_DEFAULT.get((model_type, k)) or sub_default(cls, k)}
                       for k, v in subs.items() if getattr(v, "model_type", "")}
+        for k in [k for k, v in out["sub"].items() if v["default"] == "flat"]:
+            for f in subs[k].sub_configs or ():
+                out["fields"].pop(f, None)
     if found := undeclared(cls):
         out["sub"] = {f: {"model_type": c.model_type, "default": sub_default(cls, f), **({"from": key} if key != f else {})}
                       for f, (c, key, auto) in found.items() if not auto}
@@ -158,6 +161,9 @@ def measured(model_type, cls):
 def program(model_type, cls):
     import derive
     init, out = derive.own_init(cls), measured(model_type, cls)
+    text = text_path(cls)
+    if text and text != "text_config":
+        out["text"] = text
     layers = "num_hidden_layers" in out["fields"]
     out["derive"], out["checks"] = DERIVE.get(model_type, []), CHECKS.get(model_type, [])
     if not init or "validate_layer_type" in dir(cls):
@@ -180,6 +186,16 @@ def program(model_type, cls):
     if post:
         out["source"] = {post.__qualname__: hashlib.sha256(inspect.getsource(post).encode()).hexdigest()[:12]}
     return out
+
+
+def text_path(cls):
+    """Dotted name of what `get_text_config()` gives, or None."""
+    import real
+    try:
+        obj = cls()
+        return real.config_path(obj, obj.get_text_config())
+    except Exception:       # noqa: BLE001  a class that makes nothing of nothing
+        return None
 
 
 @functools.cache

@@ -52,8 +52,8 @@ def resolve(raw, facts=HERE, model_type=None, depth=0):
         v = out.get(sub.get("from", field))
         t, default = sub.get("model_type"), sub.get("default")
         if v is None and default == "flat":
-            inner = load("configs", t, facts)["fields"]
-            v = {k: x for k, x in raw.items() if k in inner and k not in program["fields"]}
+            inner = load("configs", t, facts)
+            v = {k: x for k, x in raw.items() if (k in inner["fields"] or k in inner.get("sub", ())) and k not in program["fields"]}
         elif v is None and default == "class":
             v = {}
         if isinstance(v, dict):
