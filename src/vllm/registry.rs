@@ -135,7 +135,8 @@ pub fn resolve(version: &str, registry: Option<&Registry>, raw: &Value, model_ty
     if known || raw.get("auto_map").is_some() {
         let mut e = Event::new(Stage::Config, Effect::Keeps, Kind::Unknown);
         e.detail = format!(
-            "{} is not one of vLLM's own architectures; its Transformers backend may take it",
+            "{} is not one of vLLM's own architectures; its Transformers backend takes it if the class in transformers dispatches its \
+             attention (`_supports_attention_backend`), and what it builds then is not in the facts",
             names.join(", ")
         );
         return Err(Box::new(e));

@@ -63,7 +63,7 @@ def base(short):
 
 
 # Changes to the tiny config that vLLM needs.
-SET = {"glm4moe": ["head_dim=64"]}
+SET = {"glm4moe": ["head_dim=64"], "glm": ["eos_token_id=2", "pad_token_id=2"], "cwm": ["eos_token_id=2", "pad_token_id=2", "bos_token_id=2"]}
 # The class of transformers that saves what the architecture of another name loads.
 SAVED_BY = {"NanbeigeForCausalLM": "LlamaForCausalLM"}
 
@@ -436,10 +436,8 @@ def serve(made, only):
 
 # Draft models, by the base whose config theirs is like.
 DRAFTERS = {
-    "llama-base": ["Eagle3LlamaForCausalLM", "LlamaForCausalLMEagle3", "PEagleDraftModel", "EagleMiniCPMForCausalLM", "ExtractHiddenStatesModel", "MLPSpeculatorPreTrainedModel",
-                   "MedusaModel", "ErnieMTPModel"],
-    "qwen3-wide": ["Eagle3Qwen3ForCausalLM", "DFlashDraftModel", "LiLiCorrDraftModel", "Qwen3DSparkModel"],
-    "mistral-wide": ["EagleMistralForCausalLM"], "qwen2-wide": ["MiMoMTPModel"], "qwen3moe-wide": ["Qwen3NextMTP"],
+    "llama-base": ["MLPSpeculatorPreTrainedModel", "MedusaModel"], "qwen3-wide": ["DFlashDraftModel"], "mistral-wide": ["EagleMistralForCausalLM"],
+    "qwen3moe-wide": ["Qwen3NextMTP"],
     "deepseekv3-wide": ["DeepSeekMTPModel", "EagleDeepSeekMTPModel", "Eagle3DeepseekV3ForCausalLM"], "glm4moe-wide": ["Glm4MoeMTPModel"],
 }
 
@@ -472,7 +470,7 @@ def backend(made, only):
     put("phi-backend-headbias-none", "missing-tensors", "no bias of the head", phi().drop(r"^lm_head\.bias$"), False)
     put("gptneox-backend-head", "names", "the head under its new name", neox().rename(r"^embed_out", "lm_head"), False)
     put("gptneox-backend-buffers", "surplus", "the masks that older files hold", neox()
-        .add("gpt_neox.layers.0.attention.bias", "BOOL", [1, 1, 8, 8]).add("gpt_neox.layers.0.attention.masked_bias", "F32", []), True)
+        .add("gpt_neox.layers.0.attention.bias", "BOOL", [1, 1, 8, 8]).add("gpt_neox.layers.0.attention.masked_bias", "F32", []), False)
     put("gptneox-backend-bare", "prefix", "names without `gpt_neox.`", neox().rename(r"^gpt_neox\.", ""), False)
     put("gptbigcode-backend-multihead", "config", "multi_query is false, the files are of true", code().set(multi_query=False), False)
     put("gptbigcode-backend-model", "prefix", "`model.` for `transformer.`", code().rename(r"^transformer\.", "model."), False)
