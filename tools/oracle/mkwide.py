@@ -437,8 +437,7 @@ def serve(made, only):
 # Draft models, by the base whose config theirs is like.
 DRAFTERS = {
     "llama-base": ["MLPSpeculatorPreTrainedModel", "MedusaModel"], "qwen3-wide": ["DFlashDraftModel"], "mistral-wide": ["EagleMistralForCausalLM"],
-    "qwen3moe-wide": ["Qwen3NextMTP"],
-    "deepseekv3-wide": ["DeepSeekMTPModel", "EagleDeepSeekMTPModel", "Eagle3DeepseekV3ForCausalLM"], "glm4moe-wide": ["Glm4MoeMTPModel"],
+    "deepseekv3-wide": ["EagleDeepSeekMTPModel", "Eagle3DeepseekV3ForCausalLM"],
 }
 
 
@@ -448,11 +447,6 @@ def drafters(made, only):
             d = Draft(f"{base}-bf16").set(architectures=[arch])
             write(dict(id=f"{base.split('-')[0]}-drafter-{arch.lower()}", arch=arch, family="architecture", description="a draft model by itself", good=False,
                        expect=[], **parts(d)), only, made)
-    medusa = dict(architectures=["MedusaModel"], model_type="medusa", hidden_size=256, vocab_size=512, num_heads=2, num_hidden_layers=1)
-    d = Draft("llama-base-bf16")
-    d.files["config.json"] = medusa
-    write(dict(id="medusa-drafter-typed", arch="MedusaModel", family="architecture", description="a draft model by itself, with its own model type", good=False, expect=[],
-               **parts(d)), only, made)
 
 
 def backend(made, only):
