@@ -26,13 +26,13 @@ pub struct Found {
 }
 
 impl Found {
-    /// `_get_pooling_model_name`: the class that `as_embedding_model` makes of one that generates text.
+    /// `_get_pooling_model_name`: the class that `as_embedding_model` makes of one that generates text, where transformers'
+    /// base class stands in for a name that the config lacks.
     pub fn pooling_class(&self) -> Option<String> {
         let stem = ["ForCausalLM", "ForConditionalGeneration", "ChatModel", "LMHeadModel"]
             .iter()
             .fold(self.class.as_str(), |name, s| name.strip_suffix(s).unwrap_or(name));
-        (self.pooling && stem != self.class && self.architecture.ends_with("Model"))
-            .then(|| format!("{stem}ForEmbedding"))
+        (self.pooling && stem != self.class && self.stand_in.is_some()).then(|| format!("{stem}ForEmbedding"))
     }
 }
 
