@@ -184,7 +184,15 @@ impl Plan {
         // What the Transformers backend builds is the architecture's own module tree.
         let file = if found.class.starts_with("Transformers") { &found.listed } else { &found.class };
         let Some(class) = facts::class(&target.vllm, file).map(Rc::new) else {
-            return Err(unknown(&format!("no facts yet for {} (class {})", found.architecture, found.class)));
+            return Err(unknown(&if found.listed == found.class && found.group == "transformers" {
+                format!(
+                    "{} is vLLM's Transformers backend itself, which builds what transformers has for model type {}; the facts \
+                     have such trees by the name of an architecture",
+                    found.class, resolved.model_type
+                )
+            } else {
+                format!("no facts yet for {} (class {})", found.architecture, found.class)
+            }));
         };
         if let Method::Unknown(name) = &method {
             return Err(unknown(&quantization::unsimulated(name, place.is_none())));

@@ -26,13 +26,13 @@ pub struct Found {
 }
 
 impl Found {
-    /// `_get_pooling_model_name`: the class that `as_embedding_model` makes of one that generates text.
+    /// `_get_pooling_model_name`: the class that `as_embedding_model` makes of one that generates text, where transformers'
+    /// base class stands in for a name that the config lacks.
     pub fn pooling_class(&self) -> Option<String> {
         let stem = ["ForCausalLM", "ForConditionalGeneration", "ChatModel", "LMHeadModel"]
             .iter()
             .fold(self.class.as_str(), |name, s| name.strip_suffix(s).unwrap_or(name));
-        (self.pooling && stem != self.class && self.architecture.ends_with("Model"))
-            .then(|| format!("{stem}ForEmbedding"))
+        (self.pooling && stem != self.class && self.stand_in.is_some()).then(|| format!("{stem}ForEmbedding"))
     }
 }
 
@@ -152,7 +152,8 @@ pub fn resolve(version: &str, registry: Option<&Registry>, raw: &Value, model_ty
     if known || raw.get("auto_map").is_some() {
         let mut e = Event::new(Stage::Config, Effect::Keeps, Kind::Unknown);
         e.detail = format!(
-            "{} is not one of vLLM's own architectures; its Transformers backend may take it",
+            "{} is not one of vLLM's own architectures; its Transformers backend takes it if the class in transformers dispatches its \
+             attention (`_supports_attention_backend`), and what it builds then is not in the facts",
             names.join(", ")
         );
         return Err(Box::new(e));

@@ -63,7 +63,7 @@ def base(short):
 
 
 # Changes to the tiny config that vLLM needs.
-SET = {"glm4moe": ["head_dim=64"]}
+SET = {"glm4moe": ["head_dim=64"], "glm": ["eos_token_id=2", "pad_token_id=2"], "cwm": ["eos_token_id=2", "pad_token_id=2", "bos_token_id=2"]}
 # The class of transformers that saves what the architecture of another name loads.
 SAVED_BY = {"NanbeigeForCausalLM": "LlamaForCausalLM"}
 
@@ -436,11 +436,8 @@ def serve(made, only):
 
 # Draft models, by the base whose config theirs is like.
 DRAFTERS = {
-    "llama-base": ["Eagle3LlamaForCausalLM", "LlamaForCausalLMEagle3", "PEagleDraftModel", "EagleMiniCPMForCausalLM", "ExtractHiddenStatesModel", "MLPSpeculatorPreTrainedModel",
-                   "MedusaModel", "ErnieMTPModel"],
-    "qwen3-wide": ["Eagle3Qwen3ForCausalLM", "DFlashDraftModel", "LiLiCorrDraftModel", "Qwen3DSparkModel"],
-    "mistral-wide": ["EagleMistralForCausalLM"], "qwen2-wide": ["MiMoMTPModel"], "qwen3moe-wide": ["Qwen3NextMTP"],
-    "deepseekv3-wide": ["DeepSeekMTPModel", "EagleDeepSeekMTPModel", "Eagle3DeepseekV3ForCausalLM"], "glm4moe-wide": ["Glm4MoeMTPModel"],
+    "llama-base": ["MLPSpeculatorPreTrainedModel", "MedusaModel"], "qwen3-wide": ["DFlashDraftModel"], "mistral-wide": ["EagleMistralForCausalLM"],
+    "deepseekv3-wide": ["EagleDeepSeekMTPModel", "Eagle3DeepseekV3ForCausalLM"],
 }
 
 
@@ -450,11 +447,6 @@ def drafters(made, only):
             d = Draft(f"{base}-bf16").set(architectures=[arch])
             write(dict(id=f"{base.split('-')[0]}-drafter-{arch.lower()}", arch=arch, family="architecture", description="a draft model by itself", good=False,
                        expect=[], **parts(d)), only, made)
-    medusa = dict(architectures=["MedusaModel"], model_type="medusa", hidden_size=256, vocab_size=512, num_heads=2, num_hidden_layers=1)
-    d = Draft("llama-base-bf16")
-    d.files["config.json"] = medusa
-    write(dict(id="medusa-drafter-typed", arch="MedusaModel", family="architecture", description="a draft model by itself, with its own model type", good=False, expect=[],
-               **parts(d)), only, made)
 
 
 def backend(made, only):
@@ -472,7 +464,7 @@ def backend(made, only):
     put("phi-backend-headbias-none", "missing-tensors", "no bias of the head", phi().drop(r"^lm_head\.bias$"), False)
     put("gptneox-backend-head", "names", "the head under its new name", neox().rename(r"^embed_out", "lm_head"), False)
     put("gptneox-backend-buffers", "surplus", "the masks that older files hold", neox()
-        .add("gpt_neox.layers.0.attention.bias", "BOOL", [1, 1, 8, 8]).add("gpt_neox.layers.0.attention.masked_bias", "F32", []), True)
+        .add("gpt_neox.layers.0.attention.bias", "BOOL", [1, 1, 8, 8]).add("gpt_neox.layers.0.attention.masked_bias", "F32", []), False)
     put("gptneox-backend-bare", "prefix", "names without `gpt_neox.`", neox().rename(r"^gpt_neox\.", ""), False)
     put("gptbigcode-backend-multihead", "config", "multi_query is false, the files are of true", code().set(multi_query=False), False)
     put("gptbigcode-backend-model", "prefix", "`model.` for `transformer.`", code().rename(r"^transformer\.", "model."), False)
