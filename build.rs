@@ -1,36 +1,85 @@
-//! Embeds every file below `rules/facts/vllm` (minified) as a sorted table.
+//! Embeds every file below `rules/facts/vllm` (minified) as a sorted table. A text that several versions share is there once.
+//!
+//! `base.json` of a version names another one and the files of it that hold here, too, each with the fingerprint of what was
+//! compared. One that has changed since is left out: nothing is said of it until somebody compares again. `instead` are pieces
+//! of text that are others in all of them.
 
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
     let root = Path::new("rules/facts/vllm");
     println!("cargo::rerun-if-changed={}", root.display());
-    let mut rows = Vec::new();
-    if root.is_dir() {
-        collect(root, root, &mut rows)?;
+    let mut rows = BTreeMap::new();
+    let mut bases = Vec::new();
+    for version in fs::read_dir(root)? {
+        let dir = version?.path();
+        let base = dir.join("base.json");
+        if base.exists() {
+            bases.push((dir.clone(), json(&fs::read_to_string(base)?)?));
+        }
+        collect(root, &dir, &mut rows)?;
     }
-    rows.sort();
-    let mut out = String::from("/// Fact files by `version/path`, sorted.\nstatic EMBEDDED: &[(&str, &str)] = &[\n");
-    for (key, text) in rows {
-        out.push_str(&format!("    ({key:?}, {text:?}),\n"));
+    for (dir, base) in bases {
+        let from = base["base"].as_str().unwrap_or_default();
+        let instead: Vec<(String, String)> =
+            serde_json::from_value(base["instead"].clone()).map_err(io::Error::other)?;
+        for (file, known) in base["same"].as_object().into_iter().flatten() {
+            let text = fs::read_to_string(root.join(from).join(format!("{file}.json"))).unwrap_or_default();
+            if *known == fingerprint(&text) {
+                let text = instead.iter().fold(text, |text, (a, b)| text.replace(a, b));
+                rows.entry(key(root, &dir.join(format!("{file}.json")))?).or_insert(json(&text)?.to_string());
+            } else {
+                println!("cargo::warning={}: {file} of {from} was compared before it changed", dir.display());
+            }
+        }
+    }
+    let mut texts = BTreeMap::new();
+    for text in rows.values() {
+        let next = texts.len();
+        texts.entry(text).or_insert(next);
+    }
+    let mut out = String::new();
+    for (text, n) in &texts {
+        out.push_str(&format!("static T{n}: &str = {text:?};\n"));
+    }
+    out.push_str("/// Fact files by `version/path`, sorted.\nstatic EMBEDDED: &[(&str, &&str)] = &[\n");
+    for (key, text) in &rows {
+        out.push_str(&format!("    ({key:?}, &T{}),\n", texts[text]));
     }
     out.push_str("];\n");
     let dir = env::var_os("OUT_DIR").ok_or_else(|| io::Error::other("cargo sets OUT_DIR"))?;
     fs::write(Path::new(&dir).join("facts.rs"), out)
 }
 
-fn collect(root: &Path, dir: &Path, rows: &mut Vec<(String, String)>) -> io::Result<()> {
+fn collect(root: &Path, dir: &Path, rows: &mut BTreeMap<String, String>) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
+        let read =
+            |name| !["base.json", "sources.json"].iter().any(|n| path.ends_with(n)) && path.extension() == Some(name);
         if path.is_dir() {
             collect(root, &path, rows)?;
-        } else if path.extension().is_some_and(|e| e == "json") {
-            let key = path.strip_prefix(root).map_err(io::Error::other)?.to_string_lossy().replace('\\', "/");
-            let value: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path)?)
-                .map_err(|e| io::Error::other(format!("{}: {e}", path.display())))?;
-            rows.push((key, value.to_string()));
+        } else if read("json".as_ref()) {
+            let text =
+                json(&fs::read_to_string(&path)?).map_err(|e| io::Error::other(format!("{}: {e}", path.display())))?;
+            rows.insert(key(root, &path)?, text.to_string());
         }
     }
     Ok(())
+}
+
+fn key(root: &Path, path: &Path) -> io::Result<String> {
+    Ok(path.strip_prefix(root).map_err(io::Error::other)?.to_string_lossy().replace('\\', "/"))
+}
+
+fn json(text: &str) -> io::Result<Value> {
+    serde_json::from_str(text).map_err(io::Error::other)
+}
+
+/// FNV-1a, as tools/facts/where.py has it: of the text without carriage returns.
+fn fingerprint(text: &str) -> String {
+    let bytes = text.bytes().filter(|b| *b != b'\r');
+    format!("{:016x}", bytes.fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)))
 }

@@ -1,5 +1,6 @@
 //! The command line, as types. Nothing here decides anything.
 
+use crate::facts;
 use crate::finding::Level;
 use crate::policy::FailOn;
 use clap::builder::{OsStringValueParser, TypedValueParser};
@@ -84,8 +85,9 @@ pub struct Check {
     /// Print the settings in effect, and where they come from, and do nothing else
     #[arg(long, help_heading = "Rules")]
     pub show_settings: bool,
-    /// vLLM version [default: 0.32]
-    #[arg(long, value_name = "VERSION", help_heading = "Target")]
+    /// vLLM version
+    #[arg(long, value_name = "VERSION", help_heading = "Target",
+          help = format!("vLLM version: {} [default: {}]", facts::versions().join(", "), facts::newest()))]
     pub vllm: Option<String>,
     /// As given to vLLM
     #[arg(long, value_name = "METHOD", help_heading = "Target")]

@@ -7,7 +7,7 @@ pub mod embedded;
 pub mod expr;
 mod loader;
 
-pub use embedded::{class, config, names, registry, text, versions};
+pub use embedded::{class, config, names, newest, registry, text, version, versions};
 pub use expr::{Absent, Expr, Scope};
 pub use loader::{Dialect, Loader, MapperFile, Stacked, Substr};
 use serde::Deserialize;
@@ -30,12 +30,15 @@ pub struct ClassFile {
     /// How the head stands to the embedding; absent when the class builds no head.
     #[serde(default)]
     pub tie: Option<Tie>,
-    /// Sub-configs that get the outer config's `tie_word_embeddings` (`VllmConfig.with_hf_config`), by dotted name.
+    /// Whose `tie_word_embeddings` goes into which sub-config (`VllmConfig.with_hf_config`), by dotted name, in order.
     #[serde(default = "text_config")]
-    pub tie_into: Vec<String>,
+    pub tie_into: Vec<(String, String)>,
     /// Configs that the constructor refuses.
     #[serde(default)]
     pub refuses: Vec<Refusal>,
+    /// What has to hold of the config for the file to say anything of it.
+    #[serde(default)]
+    pub only: Vec<Expr>,
     /// What could not be expressed: a plan of this class is `unknown` for these reasons.
     #[serde(default)]
     pub unknown: Vec<String>,
@@ -43,8 +46,8 @@ pub struct ClassFile {
     pub tree: Node,
 }
 
-fn text_config() -> Vec<String> {
-    vec!["text_config".into()]
+fn text_config() -> Vec<(String, String)> {
+    vec![(String::new(), "text_config".into())]
 }
 
 /// A config that a constructor cannot take.
@@ -192,6 +195,9 @@ pub struct Node {
     /// The subtree is another class's file; `auto`: that of the class that the sub-config names.
     #[serde(default, rename = "use")]
     pub uses: Option<String>,
+    /// With `use`: what stands for the subtree's path in the prefixes under which it is offered.
+    #[serde(default)]
+    pub quant_base: Option<String>,
     /// A second name of another module, by path relative to the class root.
     #[serde(default)]
     pub same: Option<String>,
@@ -282,6 +288,12 @@ pub struct AutoConfig {
     pub model_type: Option<String>,
     /// What stands there when there is none at all, itself without its defaults.
     pub default: Option<Value>,
+    /// What stands there alone is also below what is given.
+    #[serde(default)]
+    pub merge: bool,
+    /// Key of `config.json`, where it is not the field's name.
+    #[serde(default)]
+    pub from: Option<String>,
 }
 
 /// A validator of a config class.

@@ -189,14 +189,13 @@ fn settings(args: &Check) -> Result<(Option<String>, Settings), Failure> {
 }
 
 fn target(args: &Check, settings: &Settings) -> Result<Target, Failure> {
-    let known = facts::versions();
-    let vllm = args.vllm.clone().or_else(|| settings.vllm.clone()).unwrap_or_else(|| Target::default().vllm);
-    if !known.contains(&vllm.as_str()) {
-        let text = format!("there are no facts for vLLM {vllm}; there are for {}", known.join(", "));
+    let wanted = args.vllm.as_deref().or(settings.vllm.as_deref()).unwrap_or(facts::newest());
+    let Some(vllm) = facts::version(wanted) else {
+        let text = format!("there are no facts for vLLM {wanted}; there are for {}", facts::versions().join(", "));
         return Err(Failure::Usage(text));
-    }
+    };
     Ok(Target {
-        vllm,
+        vllm: vllm.into(),
         quantization: args.quantization.clone(),
         load_format: args.load_format.clone(),
         language_model_only: args.language_model_only,

@@ -19,6 +19,7 @@ pub mod quantization;
 pub mod registry;
 pub mod remote;
 pub mod rope;
+pub mod semantics;
 pub mod stream;
 pub mod tie;
 pub mod trace;
@@ -53,7 +54,7 @@ pub struct Target {
 impl Default for Target {
     fn default() -> Self {
         Target {
-            vllm: "0.32".into(),
+            vllm: facts::newest().into(),
             quantization: None,
             load_format: "auto".into(),
             language_model_only: false,
@@ -121,16 +122,18 @@ impl Plan {
     fn simulate(&mut self, cp: &Checkpoint, target: &Target) -> Result<(), Box<Event>> {
         let strange = match cp.kind {
             FolderKind::Model => None,
-            FolderKind::LoraAdapter => {
-                Some("this is a LoRA adapter, not a model: vLLM takes it with `--lora-modules`, next to its base model")
-            }
-            FolderKind::Gguf => Some(
-                "this is a GGUF model: vLLM 0.32 needs the `vllm-gguf-plugin` for it, and its tensors are not safetensors",
+            FolderKind::LoraAdapter => Some(
+                "this is a LoRA adapter, not a model: vLLM takes it with `--lora-modules`, next to its base model"
+                    .into(),
             ),
-            FolderKind::Diffusers => Some("this is a diffusers pipeline: `vllm serve` does not take it"),
+            FolderKind::Gguf => Some(format!(
+                "this is a GGUF model: vLLM {} needs the `vllm-gguf-plugin` for it, and its tensors are not safetensors",
+                target.vllm
+            )),
+            FolderKind::Diffusers => Some("this is a diffusers pipeline: `vllm serve` does not take it".into()),
         };
         if let Some(what) = strange {
-            return Err(unknown(what));
+            return Err(unknown(&what));
         }
         if !LOAD_FORMATS.contains(&target.load_format.as_str()) {
             let mut e = Event::new(Stage::Config, Effect::Refuses, Kind::ArgumentRefused);
@@ -141,6 +144,13 @@ impl Plan {
             return Err(Box::new(e));
         }
         let raw = read_config(cp)?;
+        if let Some(speculators) = raw.get("speculators_config").filter(|c| c.is_object()) {
+            let target = speculators.pointer("/verifier/name_or_path").and_then(Value::as_str);
+            return Err(unknown(&format!(
+                "this is a draft model in the `speculators` format: `vllm serve` loads its target {} and this next to it",
+                target.unwrap_or("(its config names none)")
+            )));
+        }
         let mut resolved = if remote::trusted(cp, target, raw)? {
             remote::resolve(&target.vllm, raw)?
         } else {
@@ -148,10 +158,9 @@ impl Plan {
         };
         let registry = facts::registry(&target.vllm);
         let found = registry::resolve(&target.vllm, registry.as_ref(), raw, &resolved.model_type)?;
-        if found.group == "speculative" {
-            return Err(draft(&found.architecture));
+        if found.drafter.is_none() {
+            self.class = Some(found.class.clone());
         }
-        self.class = Some(found.class.clone());
         if let Some(generates) = &found.stand_in {
             let mut e = Event::new(Stage::Config, Effect::Keeps, Kind::BaseClass);
             e.file = Some("config.json".into());
@@ -169,8 +178,11 @@ impl Plan {
         if self.trace.first_refusal().is_some() {
             return Ok(());
         }
+        if let Some((method, raises)) = &found.drafter {
+            return Err(draft(&found.architecture, method, raises.as_deref()));
+        }
         // What the Transformers backend builds is the architecture's own module tree.
-        let file = if found.class.starts_with("Transformers") { &found.architecture } else { &found.class };
+        let file = if found.class.starts_with("Transformers") { &found.listed } else { &found.class };
         let Some(class) = facts::class(&target.vllm, file).map(Rc::new) else {
             return Err(unknown(&format!("no facts yet for {} (class {})", found.architecture, found.class)));
         };
@@ -209,14 +221,17 @@ impl Plan {
             for (head, _) in tree.heads.clone() {
                 tree.modules[head].blamed = true;
             }
+            if let (Some(name), Some(root)) = (found.pooling_class(), tree.modules.first_mut()) {
+                root.cls = name.into();
+            }
         }
         let nested = resolved.value.get("text_config").is_some_and(Value::is_object);
-        rope::construct(
-            &resolved.model_type,
-            resolved.text(),
-            if nested { "/text_config" } else { "" },
-            &mut self.trace,
-        );
+        let at = if nested { "/text_config" } else { "" };
+        if !found.class.starts_with("Transformers") {
+            rope::construct(&resolved.model_type, resolved.text(), at, &mut self.trace);
+        } else if tree.find("model.rotary_emb").is_some() {
+            rope::construct_by_transformers(resolved.text(), at, &mut self.trace);
+        }
         for why in std::mem::take(&mut tree.unknown) {
             let mut e = Event::new(Stage::Init, Effect::Keeps, Kind::Unknown);
             e.detail = why;
@@ -300,11 +315,18 @@ fn unknown(detail: &str) -> Box<Event> {
     Box::new(e)
 }
 
-fn draft(architecture: &str) -> Box<Event> {
+/// A draft model served as the main one. Most assert first of all that there is a target; some layers of multi-token
+/// prediction can be built without.
+fn draft(architecture: &str, method: &str, raises: Option<&str>) -> Box<Event> {
     let mut e = Event::new(Stage::Config, Effect::Keeps, Kind::DraftModel);
+    if let Some(error) = raises {
+        (e.stage, e.effect) = (Stage::Init, Effect::Refuses);
+        e.error = Some(Raised { error_type: error.into(), text: String::new() });
+    }
     e.pointer = Some("/architectures".into());
     e.detail = format!(
-        "{architecture} is a draft model for speculative decoding: vLLM takes it with `--speculative-config`, next to its target"
+        "{architecture} is a draft model for speculative decoding: vLLM takes it next to its target, with \
+         `--speculative-config '{{\"model\": \"…\", \"method\": \"{method}\"}}'`"
     );
     Box::new(e)
 }

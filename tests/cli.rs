@@ -70,6 +70,20 @@ fn exit_codes() {
 }
 
 #[test]
+fn a_version_is_chosen() {
+    let unknown = ran(&[MENDED, "--vllm", "0.3"]);
+    assert_eq!(unknown.code, 2);
+    let (_, known) = unknown.err.trim_end().split_once("there are no facts for vLLM 0.3; there are for ").unwrap();
+    assert!(known.ends_with("0.32"), "the newest is the last: {known}");
+    for version in known.split(", ") {
+        for asked in [version, &format!("{version}.1")] {
+            let last = format!("vLLM {version} would load this checkpoint");
+            assert!(ran(&[MENDED, "--vllm", asked]).out.trim_end().ends_with(&last), "{asked}");
+        }
+    }
+}
+
+#[test]
 fn pasting_the_help_mends_it() {
     let r = ran(&[BROKEN, "--format", "json"]);
     let report: Value = serde_json::from_str(&r.out).unwrap();

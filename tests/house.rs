@@ -75,7 +75,7 @@ const MAY: &[(&str, &[&str])] = &[
     ("locate", &["finding", "checkpoint"]),
     ("report", &["finding", "rule", "locate"]),
     ("diff", &["checkpoint", "finding", "locate"]),
-    ("cli", &["finding", "policy"]),
+    ("cli", &["finding", "policy", "facts"]),
     (
         "run",
         &[

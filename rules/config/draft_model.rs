@@ -21,6 +21,6 @@ fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     let Some(first) = events.first() else { return };
     sink.cause(&events)
         .at(first)
-        .help("pass it as `--speculative-config` next to its target model")
+        .help(first.detail.clone())
         .say("this is a draft model: vLLM takes it next to its target, not on its own");
 }

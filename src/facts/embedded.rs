@@ -7,14 +7,26 @@ include!(concat!(env!("OUT_DIR"), "/facts.rs"));
 /// The text of a fact file of a vLLM version, e.g. `("0.32", "classes/LlamaForCausalLM.json")`.
 pub fn text(version: &str, file: &str) -> Option<&'static str> {
     let key = format!("{version}/{file}");
-    EMBEDDED.binary_search_by(|(k, _)| (*k).cmp(key.as_str())).ok().map(|i| EMBEDDED[i].1)
+    EMBEDDED.binary_search_by(|(k, _)| (*k).cmp(key.as_str())).ok().map(|i| *EMBEDDED[i].1)
 }
 
 /// Versions that there are facts for, oldest first.
 pub fn versions() -> Vec<&'static str> {
     let mut v: Vec<&str> = EMBEDDED.iter().filter_map(|(k, _)| k.strip_suffix("/registry.json")).collect();
-    v.sort_unstable();
+    v.sort_by_key(|v| v.split('.').map(|n| n.parse::<u32>().unwrap_or(0)).collect::<Vec<_>>());
     v
+}
+
+/// The newest of them: what a run is about when nothing else is said.
+pub fn newest() -> &'static str {
+    versions().last().copied().unwrap_or_default()
+}
+
+/// The version with the facts for a release: those of `0.32` are for `0.32.1`, too.
+pub fn version(release: &str) -> Option<&'static str> {
+    versions()
+        .into_iter()
+        .find(|v| release.strip_prefix(v).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
 }
 
 /// The class file of a version.

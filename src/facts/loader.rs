@@ -51,6 +51,9 @@ pub struct Loader {
     /// `auto`: weights with these endings bring a bias of zeros along (`_create_fake_bias_for_k_proj`).
     #[serde(default)]
     pub zero_bias: Vec<String>,
+    /// `auto`: a head that gets a bias when the checkpoint has one (`CausalMixin.load_weights`).
+    #[serde(default)]
+    pub head_bias: Option<String>,
     /// `keyed`: rows of `stacked_params_mapping`: parameter, name in the checkpoint, shard.
     #[serde(default)]
     pub stacked: Vec<(String, String, Value)>,

@@ -28,6 +28,8 @@ pub struct Builder<'a> {
     /// The tree under construction.
     pub tree: Tree,
     files: Vec<(String, Rc<ClassFile>)>,
+    /// A path, and what stands for it in quantization prefixes.
+    based: Option<(String, String)>,
     /// Modules by path: parents learn of their children only once those are built.
     paths: rustc_hash::FxHashMap<String, usize>,
 }
@@ -47,6 +49,7 @@ impl<'a> Builder<'a> {
             trace,
             tree: Tree::default(),
             files: Vec::new(),
+            based: None,
             paths: rustc_hash::FxHashMap::default(),
         };
         b.class(class, 0, "", scope);
@@ -56,6 +59,9 @@ impl<'a> Builder<'a> {
     /// A class root at `path`.
     fn class(&mut self, file: &Rc<ClassFile>, parent: usize, path: &str, scope: &Scope) -> usize {
         self.tree.unknown.extend(file.unknown.iter().map(|u| format!("{}: {u}", file.class)));
+        if file.only.iter().any(|e| !e.truth(scope)) {
+            self.tree.unknown.push(format!("{}: the config is of a kind that the facts do not cover", file.class));
+        }
         // The loader renames the lists once for the outer class and once for an inner one (spec B.5).
         self.method.enter_class(file, scope);
         let holds = |r: &&facts::Refusal| r.when.truth(&Scope { config: r.of(scope.config), ..*scope });
@@ -89,7 +95,13 @@ impl<'a> Builder<'a> {
         let scope = Scope { config, ..*outer };
         if let Some(inner) = &node.uses {
             let file = if inner == "auto" { self.named(config, path)? } else { self.file(inner)? };
-            return Some(self.class(&file, parent, path, &scope));
+            let outer = self.based.clone();
+            if let Some(base) = &node.quant_base {
+                self.based = Some((path.to_owned(), base.clone()));
+            }
+            let at = self.class(&file, parent, path, &scope);
+            self.based = outer;
+            return Some(at);
         }
         let at = self.tree.modules.len();
         self.tree.modules.push(Module {
@@ -222,6 +234,10 @@ impl<'a> Builder<'a> {
             Some(BoolOr::When(e)) => e.truth(scope),
         };
         let prefix = node.quant.as_ref().map(|q| template(q, &self.tree.modules[at].path, root, scope));
+        let prefix = prefix.map(|p| match &self.based {
+            Some((path, base)) if p.starts_with(path.as_str()) => format!("{base}{}", &p[path.len()..]),
+            _ => p,
+        });
         let names: [String; 3] = std::array::from_fn(|i| node.names.get(i).cloned().unwrap_or_default());
         let built = match &prefix {
             None => None,
@@ -368,18 +384,5 @@ impl<'a> Builder<'a> {
                 None
             }
         }
-    }
-
-    fn file(&mut self, class: &str) -> Option<Rc<ClassFile>> {
-        if let Some((_, f)) = self.files.iter().find(|(n, _)| n == class) {
-            return Some(Rc::clone(f));
-        }
-        let Some(f) = facts::class(self.version, class) else {
-            self.tree.unknown.push(format!("no facts for the inner class {class}"));
-            return None;
-        };
-        let f = Rc::new(f);
-        self.files.push((class.to_owned(), Rc::clone(&f)));
-        Some(f)
     }
 }

@@ -33,20 +33,27 @@ impl Resolved {
         self.value.get("tie_word_embeddings").is_some_and(facts::expr::truthy)
     }
 
-    /// Set the tie flag on the outer level and in these sub-configs, for whoever asks.
-    pub fn set_tied(&mut self, tied: bool, inner: &[String]) {
-        for path in std::iter::once("").chain(inner.iter().map(String::as_str)) {
+    /// The tie flag of a sub-config.
+    pub fn tie_flag(&self, path: &str) -> Option<bool> {
+        let flag = self.value.pointer(&pointer(path))?.get("tie_word_embeddings")?;
+        (!flag.is_null()).then(|| facts::expr::truthy(flag))
+    }
+
+    /// Clear the tie flag on the outer level and in the text config, for whoever asks.
+    pub fn untie(&mut self, chain: &[(String, String)]) {
+        for path in ["", "text_config"].into_iter().chain(chain.iter().map(|c| c.1.as_str())) {
             if let Some(Value::Object(o)) = self.value.pointer_mut(&pointer(path)) {
-                o.insert("tie_word_embeddings".into(), Value::Bool(tied));
-                o.insert(KEPT.into(), Value::Bool(tied));
+                o.insert("tie_word_embeddings".into(), Value::Bool(false));
+                o.insert(KEPT.into(), Value::Bool(false));
             }
         }
     }
 
-    /// `VllmConfig.with_hf_config`: the outer flag goes to the language models of these sub-configs. One that names no
-    /// architecture is copied for that, and the outer class still sees its own flag.
-    pub fn tie_inner(&mut self, version: &str, tied: bool, inner: &[String]) {
-        for path in inner {
+    /// `VllmConfig.with_hf_config`: the outer flag goes to the language model inside. One that names no architecture is
+    /// copied for that, and the outer class still sees its own flag.
+    pub fn tie_inner(&mut self, version: &str, chain: &[(String, String)]) {
+        for (outer, path) in chain {
+            let Some(tied) = self.tie_flag(outer) else { continue };
             let Some(Value::Object(o)) = self.value.pointer_mut(&pointer(path)) else { continue };
             let named = o.get("architectures").and_then(Value::as_array).is_some_and(|a| !a.is_empty());
             let model_type = o.get("model_type").and_then(Value::as_str).unwrap_or_default();
@@ -169,8 +176,9 @@ fn run(
         out.insert(alias.clone(), value);
     }
     for (field, sub) in &program.sub {
-        let given = out.get(field).filter(|v| v.is_object()).cloned();
-        let missing = !raw.contains_key(field) || raw.get(field).is_some_and(Value::is_null);
+        let key = sub.get("from").and_then(Value::as_str).unwrap_or(field);
+        let given = out.get(key).filter(|v| v.is_object()).cloned();
+        let missing = raw.get(key).is_none_or(Value::is_null);
         let inner = sub.get("model_type").and_then(Value::as_str).and_then(|t| facts::config(version, t));
         let stand_in = match sub.get("default").and_then(Value::as_str) {
             _ if !missing => Some(Value::Object(Map::new())),
@@ -194,9 +202,15 @@ fn run(
         out.insert(field.clone(), value);
     }
     for (field, auto) in &program.auto {
-        let given = out.get(field).filter(|v| !v.is_null()).or(auto.default.as_ref());
-        let Some(Value::Object(object)) = given.cloned() else { continue };
-        let named = object.get("model_type").and_then(Value::as_str).or(auto.model_type.as_deref());
+        let given = out.get(auto.from.as_ref().unwrap_or(field)).filter(|v| !v.is_null()).or(auto.default.as_ref());
+        let Some(Value::Object(mut object)) = given.cloned() else { continue };
+        let named = object.get("model_type").and_then(Value::as_str).or(auto.model_type.as_deref()).map(str::to_owned);
+        if let (true, Some(Value::Object(below))) = (auto.merge && named == auto.model_type, &auto.default) {
+            for (key, value) in below {
+                object.entry(key.clone()).or_insert_with(|| value.clone());
+            }
+        }
+        let named = named.as_deref();
         let inner = named.and_then(|t| facts::config(version, t));
         let Some(inner) = inner.filter(|_| depth < 4) else {
             return Err(Box::new(unknown(format!("no facts yet for the config class of `{field}`"))));

@@ -11,6 +11,7 @@ use super::method::mxfp4::Mxfp4;
 use super::method::online::{Online, WORDS};
 use super::method::quark::Quark;
 use super::method::{Method, Quantizer};
+use super::semantics::Semantics;
 use super::trace::{Effect, Event, Kind, Raised, Stage, Trace};
 use crate::checkpoint::Checkpoint;
 use crate::facts::Registry;
@@ -141,7 +142,7 @@ pub fn method(
         // Its loop has a branch for Quark that has no Rust twin.
         return Method::Unknown(name);
     }
-    match parse(&name, &place.value) {
+    match parse(&name, &place.value, &Semantics::of(&target.vllm)) {
         None => Method::Unknown(name),
         Some(Ok(quantizer)) => Method::Known(quantizer),
         Some(Err(failure)) => {
@@ -227,12 +228,12 @@ fn beside(cp: &Checkpoint, name: &str, place: &Place) -> Result<Option<Place>, (
 type Parsed = Result<Box<dyn Quantizer>, (String, Raised)>;
 
 /// `from_config` of the methods that are simulated.
-fn parse(name: &str, config: &Value) -> Option<Parsed> {
+fn parse(name: &str, config: &Value, semantics: &Semantics) -> Option<Parsed> {
     fn boxed<Q: Quantizer + 'static>(parsed: Result<Q, (String, Raised)>) -> Parsed {
         parsed.map(|q| Box::new(q) as Box<dyn Quantizer>)
     }
     Some(match name {
-        "compressed-tensors" => boxed(CompressedTensors::parse(config)),
+        "compressed-tensors" => boxed(CompressedTensors::parse(config).map(|q| q.asking(semantics.expert_names))),
         "fp8" => boxed(Fp8::parse(config)),
         "gptq" | "gptq_marlin" | "auto_gptq" => boxed(Gptq::parse(config)),
         "awq" | "awq_marlin" | "auto_awq" => boxed(Awq::parse(config)),

@@ -10,15 +10,30 @@ use serde_json::Value;
 pub struct Found {
     /// Name in `architectures`.
     pub architecture: String,
+    /// The registered name that it stands for: `GPTNeoXForCausalLM` for `GPTNeoXModel`.
+    pub listed: String,
     /// vLLM class.
     pub class: String,
     /// Group: text, multimodal, embedding, speculative, …
     pub group: String,
+    /// A draft model: the method of speculative decoding that takes it, and what its constructor raises without one.
+    pub drafter: Option<(String, Option<String>)>,
     /// vLLM serves it for pooling, and takes the head away.
     pub pooling: bool,
     /// The config named none, and the base class of its model type stands in: the one that would generate text, as far
     /// as vLLM has it.
     pub stand_in: Option<Option<String>>,
+}
+
+impl Found {
+    /// `_get_pooling_model_name`: the class that `as_embedding_model` makes of one that generates text.
+    pub fn pooling_class(&self) -> Option<String> {
+        let stem = ["ForCausalLM", "ForConditionalGeneration", "ChatModel", "LMHeadModel"]
+            .iter()
+            .fold(self.class.as_str(), |name, s| name.strip_suffix(s).unwrap_or(name));
+        (self.pooling && stem != self.class && self.architecture.ends_with("Model"))
+            .then(|| format!("{stem}ForEmbedding"))
+    }
 }
 
 /// `_SUFFIX_TO_DEFAULTS` (vllm/config/model.py): endings of class names, and whether they stand for pooling models.
@@ -41,15 +56,16 @@ const SUFFIXES: [(&str, bool); 15] = [
 ];
 
 /// `_normalize_arch`: the registered class that a name stands for, and whether for pooling.
-fn registered<'r>(registry: &'r Registry, name: &str) -> Option<(&'r Value, bool)> {
+fn registered<'r>(registry: &'r Registry, name: &str) -> Option<(&'r String, &'r Value, bool)> {
     let suffix = SUFFIXES.iter().find(|(s, _)| name.ends_with(s));
     let pooling = suffix.is_some_and(|(_, pooling)| *pooling);
-    if let Some(entry) = registry.architectures.get(name) {
-        return Some((entry, pooling));
+    if let Some((listed, entry)) = registry.architectures.get_key_value(name) {
+        return Some((listed, entry, pooling));
     }
     let (suffix, _) = suffix?;
-    let entry = SUFFIXES.iter().find_map(|(other, _)| registry.architectures.get(&name.replace(suffix, other)))?;
-    Some((entry, pooling))
+    let other = |(other, _): &(&str, bool)| registry.architectures.get_key_value(&name.replace(suffix, other));
+    let (listed, entry) = SUFFIXES.iter().find_map(other)?;
+    Some((listed, entry, pooling))
 }
 
 /// The class of a language model inside a wrapper (`init_vllm_registered_model`), or why it is not known here.
@@ -96,7 +112,7 @@ pub fn resolve(version: &str, registry: Option<&Registry>, raw: &Value, model_ty
         return Err(refused(Kind::NoArchitecture, "No model architectures are specified".into()));
     }
     for name in &names {
-        if let Some((entry, pooling)) = registered(registry, name) {
+        if let Some((listed, entry, pooling)) = registered(registry, name) {
             let text = |k: &str| entry.get(k).and_then(Value::as_str).unwrap_or_default().to_owned();
             let (class, group) = (text("class"), text("group"));
             let generates = || {
@@ -107,7 +123,17 @@ pub fn resolve(version: &str, registry: Option<&Registry>, raw: &Value, model_ty
                     .find(|n| registry.architectures.contains_key(n))
             };
             let stand_in = stand_in.then(generates);
-            return Ok(Found { architecture: name.clone(), class, group, pooling, stand_in });
+            let drafter = (group == "speculative")
+                .then(|| (text("method"), Some(text("alone")).filter(|error| !error.is_empty())));
+            return Ok(Found {
+                architecture: name.clone(),
+                listed: listed.clone(),
+                class,
+                group,
+                drafter,
+                pooling,
+                stand_in,
+            });
         }
     }
     for name in &names {

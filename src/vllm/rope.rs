@@ -159,6 +159,15 @@ pub fn construct(model_type: &str, text: &Value, at: &str, trace: &mut Trace) {
     }
 }
 
+/// `ROPE_INIT_FUNCTIONS[rope_type]` of transformers, whose own module turns the embeddings in the Transformers backend.
+pub fn construct_by_transformers(text: &Value, at: &str, trace: &mut Trace) {
+    let Some((config, (field, parameters))) = text.as_object().and_then(|c| Some((c, given(c)?))) else { return };
+    let known = ["default", "linear", "dynamic", "yarn", "longrope", "llama3", "proportional", "su", "mrope"];
+    if let Some(kind) = parts(config, parameters).into_iter().map(|(_, p)| kind(p)).find(|k| !known.contains(k)) {
+        refuse(trace, format!("{at}/{field}"), "KeyError", python::repr(&Value::from(kind)));
+    }
+}
+
 fn refuse(trace: &mut Trace, pointer: String, error_type: &str, text: String) {
     let mut e = Event::new(Stage::Init, Effect::Refuses, Kind::ConfigField);
     e.file = Some("config.json".into());

@@ -7,7 +7,7 @@ use super::mapper::{Mapped, Shard};
 use super::method::{Element, Load};
 use super::place::{self, Placed};
 use super::trace::{Effect, Event, Kind, Raised, Stage, Trace};
-use super::tree::{Loader, Module, Quant, Tree, join};
+use super::tree::{Loader, Module, Quant, Slot, Tree, join};
 use super::{experts, keyed, words};
 use crate::checkpoint::Dtype;
 use crate::facts::NodeKind;
@@ -120,6 +120,9 @@ impl<'a> Stream<'a> {
                         t,
                     );
                 }
+                if let Some(head) = before.head_bias.as_ref().filter(|h| name.ends_with(&format!("{h}.bias"))) {
+                    return self.late_bias(at, head, t);
+                }
                 let shape = t.shape.and_then(|shape| before.shape(name, shape));
                 let t = &Stored { shape: shape.as_deref().or(t.shape), ..*t };
                 if let Some(bias) = before.zeros(name) {
@@ -146,6 +149,23 @@ impl<'a> Stream<'a> {
                 }
             }
         }
+    }
+
+    /// A bias that the head gets when one comes, under whichever prefix.
+    fn late_bias(&mut self, at: usize, head: &str, t: &Stored) {
+        let Some(head) = self.tree.find_below(at, head) else { return };
+        let m = &mut self.tree.modules[head];
+        let slot = m.slots.iter().position(|s| s.name == "bias").unwrap_or_else(|| {
+            m.slots.push(Slot::new(
+                "bias",
+                vec![m.rows.checked_next_multiple_of(64).unwrap_or(m.rows)],
+                Element::Model,
+                Load::Both,
+                1,
+            ));
+            m.slots.len() - 1
+        });
+        self.plain(head, slot, t);
     }
 
     fn alias(&mut self, root: usize, name: &str) -> bool {

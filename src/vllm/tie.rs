@@ -8,19 +8,20 @@ use super::tree::Tree;
 use crate::checkpoint::{Checkpoint, ShardState};
 use serde_json::Value;
 
-/// Sets the tie flag as vLLM would, also that of `inner`, the language model's config inside. Returns the stored name that untied the head, when one did.
+/// Sets the tie flag as vLLM would, also that of the language models' configs inside. Returns the stored name that untied the head, when one did.
 pub fn untie(
     cp: &Checkpoint,
     target: &Target,
     resolved: &mut Resolved,
     raw: &Value,
     found: &Found,
-    inner: &[String],
+    chain: &[(String, String)],
     trace: &mut Trace,
 ) -> Option<String> {
     let tied = resolved.tied();
     // `VllmConfig.with_hf_config`: the top level overwrites the language model's config when that is created.
-    for path in if found.group == "multimodal" { inner } else { &[] } {
+    for (outer, path) in if found.group == "multimodal" { chain } else { &[] } {
+        let Some(tied) = resolved.tie_flag(outer) else { continue };
         let pointer = format!("{}/tie_word_embeddings", config::pointer(path));
         if resolved.value.pointer(&config::pointer(path)).is_some_and(Value::is_object)
             && raw.pointer(&pointer).and_then(Value::as_bool).is_some_and(|i| i != tied)
@@ -34,7 +35,7 @@ pub fn untie(
         }
     }
     if found.group == "multimodal" {
-        resolved.tie_inner(&target.vllm, tied, inner);
+        resolved.tie_inner(&target.vllm, chain);
     }
     if !tied || matches!(target.load_format.as_str(), "dummy" | "sharded_state" | "runai_streamer_sharded") {
         return None;
@@ -59,9 +60,7 @@ pub fn untie(
             .map(|n| (n.0.to_string(), n.1.to_string(), 0));
     }
     let (name, file, bytes) = found_in?;
-    resolved.set_tied(false, inner);
-    // `get_text_config()` as well, which may not be among those.
-    resolved.set_tied(false, &["text_config".to_owned()]);
+    resolved.untie(chain);
     let mut e = Event::new(Stage::Config, Effect::Keeps, Kind::TiedWithHead);
     e.file = Some(file);
     e.tensor = Some(name.clone());

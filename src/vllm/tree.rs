@@ -153,6 +153,7 @@ impl Loader {
                 turned: l.turned.clone(),
                 one_row: l.one_row.clone(),
                 zero_bias: l.zero_bias.clone(),
+                head_bias: l.head_bias.clone(),
             },
             permute: l.permute.as_ref().and_then(|(q, k)| Some((q.size(scope)?, k.size(scope)?))),
         }
@@ -174,6 +175,8 @@ pub struct Before {
     pub one_row: Option<String>,
     /// Endings of names that come with a bias of zeros.
     pub zero_bias: Vec<String>,
+    /// A head that gets a bias when one comes.
+    pub head_bias: Option<String>,
 }
 
 /// Elements of a list that a loader leaves out.

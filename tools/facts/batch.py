@@ -19,6 +19,7 @@ import time
 import traceback
 
 import real
+import where
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SIZE = re.compile(r"size|dim|heads|experts|rank|layers|channels|inner|embd|width|n_embed|d_ff|kv_")
@@ -35,7 +36,7 @@ def main():
     ap.add_argument("--verify", type=int, default=0, help="only compare the files that are there with so many new configs")
     ap.add_argument("--seed", type=int, default=77)
     ap.add_argument("--only-new", action="store_true", help="leave classes alone that have a file")
-    ap.add_argument("--out", default=f"{HERE}/../../rules/facts/vllm/0.32/classes")
+    ap.add_argument("--out", default=where.folder("classes"))
     ap.add_argument("--left", default=f"{HERE}/left.json")
     a = ap.parse_args()
     os.nice(int(os.environ.get("NICE", "10")))
@@ -44,18 +45,11 @@ def main():
     groups = collections.OrderedDict()
     for arch in a.archs:
         groups.setdefault(extract.file_of(arch), []).append(arch)
+    if a.only_new:
+        groups = {cls: archs for cls, archs in groups.items() if not os.path.exists(f"{a.out}/{cls}.json")}
     left = json.load(open(a.left)) if os.path.exists(a.left) else {}
-    running = {}
-
-    def reap():
-        pid, status = os.wait()
-        cls, pipe, t0 = running.pop(pid)
-        with os.fdopen(pipe) as f:
-            said = f.read().strip().split("\n")[-1]
-        try:
-            why = json.loads(said)
-        except ValueError:
-            why = f"out of time ({a.limit} s)" if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPROF else f"died: {said[:200]}"
+    work = verify if a.verify else one
+    for cls, why in each(groups, lambda cls: work(cls, groups[cls], a), a.jobs, a.limit):
         left.pop(cls, None)
         if why:
             left[cls] = {"architectures": groups[cls], "why": why}
@@ -63,20 +57,34 @@ def main():
             with open(a.left, "w") as f:
                 json.dump(dict(sorted(left.items())), f, indent=1)
                 f.write("\n")
-        print(f"{time.strftime('%H:%M:%S')} {cls}: {'ok' if not why else json.dumps(why)[:300]} ({time.time() - t0:.0f} s)", flush=True)
-    for cls, archs in groups.items():
-        if a.only_new and os.path.exists(f"{a.out}/{cls}.json"):
-            continue
-        while len(running) >= a.jobs:
-            reap()
+
+
+def each(names, work, jobs, limit):
+    """(name, what work(name) said) of each, in forked children; a child that raises, dies or takes too long says so."""
+    running = {}
+
+    def reap():
+        pid, status = os.wait()
+        name, pipe, t0 = running.pop(pid)
+        with os.fdopen(pipe) as f:
+            said = f.read().strip().split("\n")[-1]
+        try:
+            why = json.loads(said)
+        except ValueError:
+            why = f"out of time ({limit} s)" if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPROF else f"died: {said[:200]}"
+        print(f"{time.strftime('%H:%M:%S')} {name}: {'ok' if not why else json.dumps(why)[:300]} ({time.time() - t0:.0f} s)", flush=True)
+        return name, why
+    for name in names:
+        while len(running) >= jobs:
+            yield reap()
         r, w = os.pipe()
         pid = os.fork()
         if not pid:
             os.close(r)
-            signal.setitimer(signal.ITIMER_PROF, a.limit)
-            signal.alarm(a.limit * 8)
+            signal.setitimer(signal.ITIMER_PROF, limit)
+            signal.alarm(limit * 8)
             try:
-                why = verify(cls, archs, a) if a.verify else one(cls, archs, a)
+                why = work(name)
             except BaseException as e:      # noqa: BLE001  one class less
                 at = traceback.extract_tb(e.__traceback__)[-1]
                 why = f"{type(e).__name__}: {str(e)[:400]} ({os.path.basename(at.filename)}:{at.lineno})"
@@ -84,9 +92,9 @@ def main():
                 f.write(json.dumps(why))
             os._exit(0)
         os.close(w)
-        running[pid] = (cls, r, time.time())
+        running[pid] = (name, r, time.time())
     while running:
-        reap()
+        yield reap()
 
 
 def one(cls, archs, a):
@@ -158,7 +166,7 @@ def verify(cls, archs, a):
     from vllm.model_executor.models.registry import ModelRegistry, _MULTIMODAL_MODELS
     gc.disable()
     facts, wrapper = os.path.dirname(a.out.rstrip("/")), archs[0] in _MULTIMODAL_MODELS
-    if not os.path.exists(f"{a.out}/{cls}.json"):
+    if not where.find("classes", cls, facts):
         return "no file"
     pairs = list(dict.fromkeys((x, t) for x in archs for t in [extract.type_of(x), *extract.ALSO.get(x, [])]))
     for _, t in pairs:

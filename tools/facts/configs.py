@@ -1,13 +1,14 @@
 """Config programs: rules/facts/vllm/<version>/configs/<model_type>.json.
 
-    python tools/facts/configs.py rules/facts/vllm/0.32/configs [MODEL_TYPE...]
-    python tools/facts/configs.py --check 200 rules/facts/vllm/0.32/configs [MODEL_TYPE...]
+    python tools/facts/configs.py [--out DIR] [MODEL_TYPE...]
+    python tools/facts/configs.py --check 200 [MODEL_TYPE...]
 
 Fields, their types and defaults, aliases and sub-configs are read off the transformers class. What its __post_init__ derives is
 code, so it is written down here once (DERIVE, CHECKS) and `--check` compares it with the real class on random configs.
 """
 import argparse
 import dataclasses
+import functools
 import hashlib
 import inspect
 import json
@@ -18,6 +19,7 @@ import sys
 import types
 import typing
 
+import where
 from derive import REMAP
 
 def both_ways(when):
@@ -129,7 +131,8 @@ def type_word(t):
     return "any"
 
 
-def program(model_type, cls):
+def measured(model_type, cls):
+    """The part of a program that is read off the class."""
     import derive
     init = derive.own_init(cls)
     out = {"model_type": model_type, "class": cls.__name__, "fields": signature(cls) if init else declared(cls)}
@@ -138,11 +141,23 @@ def program(model_type, cls):
     subs = cls.sub_configs or {}
     if subs:
         out["sub"] = {k: {"model_type": v.model_type, "default": SUB_DEFAULT.get((model_type, k)) or sub_default(cls, k)}
-                      for k, v in subs.items() if hasattr(v, "model_type")}
+                      for k, v in subs.items() if getattr(v, "model_type", "")}
+    if found := undeclared(cls):
+        out["sub"] = {f: {"model_type": c.model_type, "default": sub_default(cls, f), **({"from": key} if key != f else {})}
+                      for f, (c, key, auto) in found.items() if not auto}
+        out["auto"] = {f: {**auto_default(cls, f, key), **({"from": key} if key != f else {})} for f, (_, key, auto) in found.items() if auto}
+        for f in [f for f in out["fields"] if f in found or f in {key for _, key, _ in found.values()}]:
+            del out["fields"][f]
     auto = [k for k, v in subs.items() if not hasattr(v, "model_type")]
     if auto:
         # Of whatever class their own `model_type` names; else of this one.
         out["auto"] = {k: auto_default(cls, k) for k in auto}
+    return out
+
+
+def program(model_type, cls):
+    import derive
+    init, out = derive.own_init(cls), measured(model_type, cls)
     layers = "num_hidden_layers" in out["fields"]
     out["derive"], out["checks"] = DERIVE.get(model_type, []), CHECKS.get(model_type, [])
     if not init or "validate_layer_type" in dir(cls):
@@ -164,6 +179,35 @@ def program(model_type, cls):
     post = cls.__dict__.get("__post_init__") or (init and init.__dict__["__init__"])
     if post:
         out["source"] = {post.__qualname__: hashlib.sha256(inspect.getsource(post).encode()).hexdigest()[:12]}
+    return out
+
+
+@functools.cache
+def undeclared(cls):
+    """Sub-configs that a constructor makes without saying so in `sub_configs`: field -> (class, key it is made from, whether its own
+    `model_type` names the class)."""
+    if cls.sub_configs:
+        return {}
+    init = cls.__dict__.get("__init__")
+    try:
+        text = inspect.getsource(init) if init else ""
+    except (OSError, TypeError):
+        return {}
+    out = {}
+    for f in dict.fromkeys(re.findall(r"self\.(\w+_config)(?:: [\w. |]+)? = ", text)):
+        value = next(v for v in re.findall(rf"self\.{f}(?:: [\w. |]+)? = (.{{1,200}})", text, re.S) if not v.startswith("None"))
+        key = re.match(r'\w+\(\*\*kwargs\.pop\("(\w+)"|(?:[^\n]*\n?[^\n]*\n?[^\n]*)\(\*\*\(?(\w+_config)\b|(\w+_config)\n', value)
+        key = next((g for g in key.groups() if g), f) if key else f
+        made = []
+        for given in ({}, {"model_type": "qwen3"}):
+            try:
+                made.append(getattr(cls(**{key: given}), f))
+            except Exception:       # noqa: BLE001  it wants more than nothing
+                pass
+        made = [m for m in made if hasattr(m, "to_dict")]
+        if made:
+            auto = type(made[-1]).model_type == "qwen3" and (len(made) == 1 or len({type(m) for m in made}) > 1)
+            out[f] = (type(made[0]), key, auto)
     return out
 
 
@@ -225,10 +269,10 @@ def sub_default(cls, field):
         return "null"
 
 
-def auto_default(cls, field):
+def auto_default(cls, field, key=None):
     """Model type of a sub-config that names none, and what stands there when there is none at all."""
     try:
-        named = getattr(cls(**{field: {}}), field).model_type
+        named = getattr(cls(**{key or field: {}}), field).model_type
     except Exception:       # noqa: BLE001  it has to name one
         named = None
     try:
@@ -236,7 +280,13 @@ def auto_default(cls, field):
         bare = json.loads(json.dumps({k: v for k, v in bare.to_diff_dict().items() if k not in DULL or k == "model_type"}))
     except Exception:       # noqa: BLE001  nothing stands there
         bare = None
-    return {"model_type": named, "default": bare}
+    out = {"model_type": named, "default": bare}
+    if bare and named == bare.get("model_type"):
+        own = json.loads(json.dumps(type(getattr(cls(), field))().to_diff_dict(), default=str))
+        given = json.loads(json.dumps(getattr(cls(**{key or field: {}}), field).to_diff_dict(), default=str))
+        if given != own and all(given.get(k) == v for k, v in bare.items()):
+            out["merge"] = True     # what stands there alone is below what is given
+    return out
 
 
 # Where a bare config does not have all of them.
@@ -269,7 +319,7 @@ def dump(d):
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("--check", type=int, metavar="N", help="compare with N random configs of each class, write nothing")
-    ap.add_argument("out")
+    ap.add_argument("--out", default=where.folder("configs"))
     ap.add_argument("model_types", nargs="*")
     a = ap.parse_args()
     wanted = a.model_types or ALL
@@ -290,7 +340,7 @@ def write(t, out):
     import vary
     cls = class_of(t)
     vary.BASE[t] = base_of(t)
-    for field, s in (cls.sub_configs or {}).items():
+    for field, s in {**(cls.sub_configs or {}), **{f: c for f, (c, _, auto) in undeclared(cls).items()}}.items():
         st = getattr(s, "model_type", None)
         if st:
             INNER[st] = s
@@ -336,7 +386,7 @@ def remote(t, entry=None):
         return True
     if entry is None or "_class" in entry:
         return False
-    base = plan.load("configs", entry["_base"]) if "_base" in entry else {"fields": {"tie_word_embeddings": {"default": True, "type": "any"}}}
+    base = plan.load("configs", entry["_base"]) if "_base" in entry else {"fields": {"tie_word_embeddings": {"default": None, "type": "bool"}}}
     own = {k: v for k, v in entry.items() if k[0] != "_" and k != "model_type"}
     subs = {k: v for k, v in own.items() if isinstance(v, dict) and is_sub(k, v) and k not in RAW.get(t, ())}
     given = {k: v for k, v in own.items() if k not in subs}
@@ -352,13 +402,15 @@ def remote(t, entry=None):
     return True
 
 
-def check(model_type, n, seed=0):
+def check(model_type, n, seed=0, program=None):
     """How many of n random configs the program and the class resolve differently; the first few are printed."""
     from transformers import logging
     import derive
     import plan
     import vary
     logging.set_verbosity_error()
+    if program:
+        plan.OVERRIDE[("configs", model_type)] = program
     rng, bad, cls = random.Random(seed), 0, class_of(model_type)
     vary.BASE[model_type] = base_of(model_type)
     skip = set((plan.load("configs", model_type) or {}).get("unknown", ()))

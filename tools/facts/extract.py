@@ -17,9 +17,10 @@ import sys
 import time
 
 import real
+import where
 from hand import REFUSALS
 from fit import Env, fit, predicate, negate
-from plan import Refused, load, resolve, tree as plan_tree
+from plan import READ, Refused, load, resolve, tree as plan_tree
 
 # Admissible values that names do not tell, by architecture; and the model type when it is not the architecture's own.
 TABLE = {}
@@ -46,7 +47,7 @@ class Sample:
         Sample.count += 1
         self.id, self.raw, self.config = Sample.count, raw, config
         self.vars = dict(lm_only=lm_only, quant=quant)
-        self.layered, self.known = {}, None
+        self.layered, self.known, self.unknown = {}, None, {}
 
     def reads(self, f):
         return self.known is None or f in self.known
@@ -54,7 +55,7 @@ class Sample:
 
 def at(config, path):
     """Sub-config by its dotted name."""
-    for field in path.split("."):
+    for field in filter(None, path.split(".")):
         config = config[field]
     return config
 
@@ -101,15 +102,15 @@ def draw(arch, model_type, rng, extra, wrapper, tries=40, table=None):
     raise Hopeless(f"no admissible config in {tries} tries: {refused.most_common(3)}")
 
 
-def tie_inner(config, paths):
+def tie_inner(config, chain):
     """`VllmConfig.with_hf_config` gives the language model the outer config's flag: in a copy where it has to find its architecture itself,
     so that the outer class goes on with `kept_tie_word_embeddings`."""
-    for path in paths:
-        inner = at(config, path)
-        if "tie_word_embeddings" in config:
+    for source, path in chain:
+        outer, inner = at(config, source), at(config, path)
+        if outer.get("tie_word_embeddings") is not None:
             copied = not inner.get("architectures") and inner.get("model_type") in load(".", "names")["causal"]
-            inner["kept_tie_word_embeddings"] = (inner if copied else config).get("tie_word_embeddings")
-            inner["tie_word_embeddings"] = config["tie_word_embeddings"]
+            inner["kept_tie_word_embeddings"] = (inner if copied else outer).get("tie_word_embeddings")
+            inner["tie_word_embeddings"] = outer["tie_word_embeddings"]
 
 
 def filled(model_type, raw, message):
@@ -242,7 +243,8 @@ class Gen:
         if inner:
             c = inner(obs, path, self)
             if c is not None:
-                return {"cls": rec["cls"], **({"config": c} if c else {}), "use": rec["cls"]}
+                sub, base = c
+                return {"cls": rec["cls"], **({"config": sub} if sub else {}), "use": rec["cls"], **({"quant_base": base} if base != path else {})}
         if rec["kind"] != "plain":
             out["kind"] = rec["kind"]
         self.attributes(obs, path, out)
@@ -270,13 +272,19 @@ class Gen:
     def auto(self, obs, path, sub):
         """A language model of whatever class its config names, as the files of these classes say; None if they do not."""
         from plan import registered
+        bases = set()
         for e, n in obs:
             cls = registered(at(e.sample.config, sub))
             inner = self.uses(cls) if cls else None
-            if not inner or inner([(e, n)], path, self) != sub:
+            found = inner([(e, n)], path, self) if inner else None
+            if not found or found[0] != sub:
                 self.unknown.append(f"{path}: not as the file of {cls} says: {getattr(self, 'last', [])[:3]}")
                 return None
-        return {"config": sub, "use": "auto"}
+            bases.add(found[1])
+        if len(bases) > 1:
+            self.unknown.append(f"{path}: quantization prefixes vary {sorted(bases)}")
+        base = bases.pop()
+        return {"config": sub, "use": "auto", **({"quant_base": base} if base != path else {})}
 
     def same(self, obs, path):
         """The other name, its indices as expressions: `layers.{layer + 2}`."""
@@ -387,7 +395,7 @@ class Gen:
         kind = obs[0][1]["kind"]
         if kind != "auto":
             return obs[0][1]
-        extras = {k: obs[0][1][k] for k in ("permute", "segments", "skip", "prefix", "turned", "one_row", "zero_bias") if k in obs[0][1]}
+        extras = {k: obs[0][1][k] for k in READ if k in obs[0][1]}
         out = {"kind": "auto", **extras, "mapper": self.mapper([(e, l["mapper"]) for e, l in obs], path) or None}
         for key in ("ignore_prefixes", "ignore_suffixes"):
             lists = [l[key] for _, l in obs]
@@ -618,6 +626,8 @@ def build_file(arch, samples, uses):
     out["source"] = src
     if arch_is_wrapper(arch):
         out["tie_into"] = into
+    if pinned := sorted(set(pins(samples[0].raw["model_type"], ""))):
+        out["only"] = pinned
     if arch in UNWRAP:
         out["unwrap"] = "text_config"
     byerr = {}
@@ -778,7 +788,7 @@ def main():
     ap.add_argument("--check", type=int, default=0)
     ap.add_argument("--config", nargs="*", default=[])
     ap.add_argument("--seed", type=int, default=None)
-    ap.add_argument("--out", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../rules/facts/vllm/0.32/classes"))
+    ap.add_argument("--out", default=where.folder("classes"))
     ap.add_argument("--loose", action="store_true", help="modules without parameters may be missing in the file")
     a = ap.parse_args()
     real.start()
@@ -842,6 +852,17 @@ def main():
     sys.exit(bool(bad))
 
 
+def pins(model_type, pre):
+    """What vary.PIN keeps as it is below a model type, as conditions."""
+    import vary
+    for field, value in vary.PIN.get(model_type, {}).items():
+        yield f"{pre}{field} == {value!r}"
+    program = load("configs", model_type) or {}
+    for field, sub in {**program.get("sub", {}), **program.get("auto", {})}.items():
+        if sub["model_type"] and sub["model_type"] != model_type:
+            yield from pins(sub["model_type"], f"{pre}{field}.")
+
+
 def arch_is_wrapper(arch):
     from vllm.model_executor.models.registry import _MULTIMODAL_MODELS
     return arch in _MULTIMODAL_MODELS
@@ -882,7 +903,7 @@ def prepare(pairs, rng, wrapper):
 
 def mark(samples):
     """Tell every sample which fields the models have read."""
-    known, unknown = {k for (_, k) in real.READS["names"]}, set()
+    known, unknown = {k for (_, k) in real.READS["names"]}, {}
     for t in {t for (t, _) in real.READS["names"]}:
         program = load("configs", t) or {}
         for x, y in (program.get("aliases") or {}).items():
@@ -890,19 +911,18 @@ def mark(samples):
         # Derived fields stand for what the code computes from those that it reads.
         for field, e in program.get("derive", []):
             known.add(field)
-        unknown |= set(program.get("unknown", ()))
-    for field in unknown & known:
-        # What the class makes of it is not known; what it is made of may explain the tree.
-        known.discard(field)
-        known |= {f for s in samples[:1] for f in s.config if re.search(r"pattern|indices|layer_ids|_every|period|offset|interval", f)}
-    known |= {"use_bidirectional_attention", "per_layer_config", "layer_types", "model_type", "kept_tie_word_embeddings", "text_config", "vision_config", "audio_config"} - unknown
+        # What the class makes of these is not known; what they are made of may explain the tree.
+        unknown[t] = set(program.get("unknown", ())) - {"text_config", "vision_config", "audio_config"}
+        if unknown[t] & known:
+            known |= {f for f in program.get("fields", ()) if re.search(r"pattern|indices|layer_ids|_every|period|offset|interval", f)}
+    known |= {"use_bidirectional_attention", "per_layer_config", "layer_types", "model_type", "kept_tie_word_embeddings", "text_config", "vision_config", "audio_config"}
     layered = collections.defaultdict(set)
     for s in samples:
         for pre, c in [("", s.config)] + [(k + ".", v) for k, v in s.config.items() if isinstance(v, dict) and k.endswith("_config")]:
             for o in ((c.get("per_layer_config") or {}).values() if isinstance(c.get("per_layer_config"), dict) else ()):
                 layered[pre] |= set(o)
     for s in samples:
-        s.known, s.layered = known, layered
+        s.known, s.layered, s.unknown = known, layered, unknown
 
 
 def inner_files(cls, classes, files, facts):
@@ -914,33 +934,45 @@ def inner_files(cls, classes, files, facts):
 
 
 def use(c, obs, path, g, files, facts):
-    """The sub-config ('' for the same) in which class c's own file gives this subtree in every sample, or None."""
+    """(sub-config in which class c's own file gives this subtree in every sample, '' for the same; prefix under which it is quantized), or None."""
     subs = [""] + sorted({p for e, _ in obs for p in sub_configs(e.sample.config)})
     given = obs[0][1].rec.get("inner", [None])[0]
     for sub in sorted(subs, key=lambda s: (s != given, s != "text_config")):
-        ok = True
+        bases, wrong = set(), None
         for e, _ in obs:
             s = e.sample
             try:
-                config = at(s.config, sub) if sub else s.config
-            except (KeyError, TypeError):
-                ok = False
-                break
-            try:
-                got, ties = plan_tree(c, config, s.vars["lm_only"], s.vars["quant"], files=files, facts=facts, prefix=path)
-            except (ValueError, LookupError, TypeError):
-                ok = False
+                got, ties = plan_tree(c, at(s.config, sub), s.vars["lm_only"], s.vars["quant"], files=files, facts=facts, prefix=path)
+            except (ValueError, LookupError, TypeError) as x:
+                wrong = [str(x)]
                 break
             want = {p: n for p, n in s.nodes.items() if p == path or p.startswith(path + ".")}
-            d = differences(want, got)
-            if d:
-                ok = False
-                g.last = d
+            bases.add(rebased(want, got, path))
+            wrong = differences(want, got)
+            if wrong:
                 break
-        if ok:
-            return sub
+        if not wrong and len(bases - {None}) <= 1:
+            return sub, (bases - {None} or {path}).pop()
+        if sub in (given, ""):
+            g.last = wrong
     g.notes.append(f"{path}: not as the file of {c} says: {getattr(g, 'last', [])[:3]}")
     return None
+
+
+def rebased(want, got, path):
+    """The prefix that stands for `path` in the quantization prefixes of `want`; those of `got` get it. None: there are none."""
+    pair = next(((want[p]["quant"], n["quant"]) for p, n in got.items() if n.get("quant") and want.get(p, {}).get("quant")), None)
+    if not pair:
+        return None
+    there, here = pair
+    tail = here[len(path):]
+    if not here.startswith(path) or not there.endswith(tail):
+        return path
+    base = there[:len(there) - len(tail)]
+    for n in got.values():
+        if base != path and (n.get("quant") or "").startswith(path):
+            n["quant"] = base + n["quant"][len(path):]
+    return base
 
 
 def sub_configs(config, pre="", depth=2):

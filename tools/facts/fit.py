@@ -47,7 +47,7 @@ class Env:
                     scope(v, name + ".")
                     out[name] = "{}"
                     continue
-                if not s.reads(f) or STILL.search(f) and not f.endswith("_config"):
+                if not s.reads(f) or f in s.unknown.get(c.get("model_type"), ()) or STILL.search(f) and not f.endswith("_config"):
                     continue
                 if f == "per_layer_config":
                     for n, i in self.vars.items():
@@ -82,7 +82,7 @@ class Env:
                     e = (f"(round_up(int({pre}block_ffn_dim_multiplier * int(2 * {pre}{f} / 3)) if {pre}block_ffn_dim_multiplier != null "
                          f"else int(2 * {pre}{f} / 3), {pre}block_multiple_of) if {pre}block_auto_adjust_ff_dim else {pre}{f})")
                     from expr import ev
-                    v = ev(e, dict(config=c if pre else s.config, root=s.config, vars={}))
+                    v = ev(e, dict(config=s.config, root=s.config, vars={}))
                     if number(v):
                         out[e] = v
             for f in c:
@@ -145,6 +145,9 @@ def simple(obs):
             for c in (k, k - 1, 2, 4):
                 if c > 1 and (row // c == t).all():
                     best.append((2 + cost_of(n), f"{n} // {c}"))
+        d = t - 2 * row
+        if (d == d[0]).all() and 0 < abs(d[0]) <= 2:
+            best.append((2.6 + cost_of(n), f"{n} * 2 {'+' if d[0] > 0 else '-'} {abs(int(d[0]))}"))
         d = t - row
         if (d == d[0]).all() and 0 < abs(d[0]) <= 8:
             best.append((2.3 + cost_of(n), f"{n} {'+' if d[0] > 0 else '-'} {abs(int(d[0]))}"))

@@ -86,8 +86,8 @@ LOADERS = {
     "bloom.BloomModel.load_weights": ("67a60617be84", AS_MEASURED),
     "gpt2.GPT2LMHeadModel.load_weights": ("0ea4806e3dae", GPT2),
     "gpt2.GPT2Model.load_weights": ("d7f61edadda5", CONV1D),
-    # A bias of the head gets its place when it comes; AutoWeightsLoader ignores what has none.
-    "causal.CausalMixin.load_weights": ("3e6c209e46e8", AS_MEASURED),
+    # A bias of the head gets its place when it comes.
+    "causal.CausalMixin.load_weights": ("3e6c209e46e8", {"kind": "auto", "head_bias": "lm_head"}),
     "bert.BertEmbeddingModel.load_weights": ("c49dfda86dd7", BERT),
     "roberta.RobertaEmbeddingModel.load_weights": ("ca03354f1168", ROBERTA),
     "falcon.FalconModel.load_weights": ("6e67696a9dce", FALCON),

@@ -1,6 +1,6 @@
 """Names that transformers and vLLM's config parser know: rules/facts/vllm/<version>/names.json.
 
-    python tools/facts/names.py > rules/facts/vllm/0.32/names.json
+    python tools/facts/names.py
 
 model_types: every model type that does not end in "does not recognize this architecture".
 classes: model classes of transformers (they may run through vLLM's Transformers backend).
@@ -8,16 +8,22 @@ own: model types whose config class vLLM chooses, whatever `auto_map` says; by_a
 base: the architecture that stands in when config.json names none (model type -> class).
 causal: the same for the language model inside a wrapper (`VllmConfig.with_hf_config`).
 """
-import json
+import registry
+import where
 
-from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
-from transformers.models.auto import modeling_auto
-from vllm.transformers_utils.config import _ARCHITECTURE_TO_MODEL_TYPE, _CONFIG_REGISTRY
 
-types = sorted(set(CONFIG_MAPPING_NAMES) | set(_CONFIG_REGISTRY))
-base = {k: v if isinstance(v, str) else v[0] for k, v in sorted(modeling_auto.MODEL_MAPPING_NAMES.items())}
-causal = dict(sorted(modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.items()))
-classes = sorted({c for k, v in vars(modeling_auto).items() if k.endswith('_MAPPING_NAMES') for n in v.values()
-                  for c in ((n,) if isinstance(n, str) else n) if isinstance(c, str)})
-own = sorted({*_CONFIG_REGISTRY, *_ARCHITECTURE_TO_MODEL_TYPE.values()})
-print(json.dumps(dict(model_types=types, base=base, causal=causal, classes=classes, own=own, by_architecture=_ARCHITECTURE_TO_MODEL_TYPE), indent=1))
+def table():
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+    from transformers.models.auto import modeling_auto
+    from vllm.transformers_utils.config import _ARCHITECTURE_TO_MODEL_TYPE, _CONFIG_REGISTRY
+    types = sorted(set(CONFIG_MAPPING_NAMES) | set(_CONFIG_REGISTRY))
+    base = {k: v if isinstance(v, str) else v[0] for k, v in sorted(modeling_auto.MODEL_MAPPING_NAMES.items())}
+    causal = dict(sorted(modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.items()))
+    classes = sorted({c for k, v in vars(modeling_auto).items() if k.endswith('_MAPPING_NAMES') for n in v.values()
+                      for c in ((n,) if isinstance(n, str) else n) if isinstance(c, str)})
+    own = sorted({*_CONFIG_REGISTRY, *_ARCHITECTURE_TO_MODEL_TYPE.values()})
+    return dict(model_types=types, base=base, causal=causal, classes=classes, own=own, by_architecture=_ARCHITECTURE_TO_MODEL_TYPE)
+
+
+if __name__ == "__main__":
+    registry.write(f"{where.folder()}/names.json", table())

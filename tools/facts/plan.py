@@ -8,11 +8,10 @@ import json
 import os
 import re
 
+import where
 from expr import ev, truth
 
-HERE = os.path.join(os.path.dirname(__file__), "../../rules/facts/vllm/0.32")
-
-
+HERE = where.folder()
 # (kind, name) -> what stands in for the file: programs under construction.
 OVERRIDE = {}
 
@@ -20,13 +19,17 @@ OVERRIDE = {}
 def load(kind, name, facts=HERE):
     if (kind, name) in OVERRIDE:
         return OVERRIDE[(kind, name)]
-    p = f"{facts}/{kind}/{name}.json"
-    return read(p, os.stat(p).st_mtime_ns) if os.path.exists(p) else None
+    p = where.find(kind, name, facts)
+    return read(p, os.stat(p).st_mtime_ns, where.instead(p, facts)) if p else None
 
 
 @functools.lru_cache(2000)
-def read(p, _):
-    return json.load(open(p))
+def read(p, _, instead):
+    with open(p) as f:
+        text = f.read()
+    for a, b in instead:
+        text = text.replace(a, b)
+    return json.loads(text)
 
 
 class Refused(Exception):
@@ -46,7 +49,7 @@ def resolve(raw, facts=HERE, model_type=None, depth=0):
     for a, k in alias.items():
         out[a] = copy.deepcopy(out.get(k))
     for field, sub in program.get("sub", {}).items():
-        v = out.get(field)
+        v = out.get(sub.get("from", field))
         t, default = sub.get("model_type"), sub.get("default")
         if v is None and default == "flat":
             inner = load("configs", t, facts)["fields"]
@@ -56,9 +59,11 @@ def resolve(raw, facts=HERE, model_type=None, depth=0):
         if isinstance(v, dict):
             out[field] = resolve(v, facts, t, depth + 1) if load("configs", t, facts) else v
     for field, sub in program.get("auto", {}).items():
-        v = out.get(field)
+        v = out.get(sub.get("from", field))
         v = copy.deepcopy(sub["default"]) if v is None else v
         if isinstance(v, dict):
+            if sub.get("merge") and v.get("model_type", sub["model_type"]) == sub["model_type"]:
+                v = {**copy.deepcopy(sub["default"]), **v}
             out[field] = resolve(v, facts, v.get("model_type") or sub["model_type"], depth + 1)
             out[field].setdefault("model_type", sub["model_type"])
     for field, e in program.get("derive", []):
@@ -71,6 +76,7 @@ def resolve(raw, facts=HERE, model_type=None, depth=0):
 
 def registered(config, facts=HERE):
     """Class that stands for the config of a language model inside a wrapper (`VllmConfig.with_hf_config`), or None."""
+    config = config or {}
     named = config.get("architectures") or [load(".", "names", facts)["causal"].get(config.get("model_type"))]
     known = load(".", "registry", facts)["architectures"]
     return next((known[n]["class"] for n in named if n in known), None)
@@ -121,6 +127,10 @@ def mapper(m, s):
     return {k: rows(m[k], s) for k in ("regex", "substr", "stacked", "prefix", "suffix") if rows(m.get(k), s)}
 
 
+# What hand.py knows of a loader beyond what is measured.
+READ = ("permute", "segments", "skip", "prefix", "turned", "one_row", "zero_bias", "head_bias")
+
+
 def loader(l, s):
     if not l:
         return None
@@ -136,7 +146,7 @@ def loader(l, s):
         for cond, more in l.get("ignore_suffixes_if", []):
             if truth(cond, s):
                 suf += more
-        out.update({k: copy.deepcopy(l[k]) for k in ("permute", "segments", "skip", "prefix", "turned", "one_row", "zero_bias") if k in l})
+        out.update({k: copy.deepcopy(l[k]) for k in READ if k in l})
         if "skip" in l:
             first, n = ev(l["skip"][1], s), ev(l["skip"][2], s)
             if n:
@@ -183,7 +193,11 @@ def tree(cls, config, lm_only=False, quant="spy", facts=HERE, files=None, prefix
     def node(n, path, root, s):
         s = narrow(n, s)
         if "use" in n:
-            return klass(registered(s["config"], facts) if n["use"] == "auto" else n["use"], path, s)
+            klass(registered(s["config"], facts) if n["use"] == "auto" else n["use"], path, s)
+            for p, r in out.items():
+                if "quant_base" in n and (p == path or p.startswith(path + ".")) and (r.get("quant") or "").startswith(path):
+                    r["quant"] = n["quant_base"] + r["quant"][len(path):]
+            return
         if "same" in n:
             out[path] = dict(same=root + re.sub(r"\{([^}]*)\}", lambda m: str(ev(m.group(1), s)), n["same"]))
             return

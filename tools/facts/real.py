@@ -14,14 +14,13 @@ INNER = {}          # of the last build: id of a language model inside a wrapper
 
 
 def start(platform="cuda:90"):
-    from _oracle import boot
+    from _oracle import boot, inspect_here
     boot(platform)
     os.environ["VLLM_LOGGING_LEVEL"] = "CRITICAL"
     import logging
     logging.disable(logging.ERROR)
     import skeleton as S
-    import vllm.model_executor.models.registry as registry
-    registry._LazyRegisteredModel.inspect_model_cls = lambda self: registry._ModelInfo.from_model_cls(self.load_model_cls())
+    inspect_here()
     spy = S.spy_config()
     S.keep_on_meta()
     S.mock_processors()
@@ -38,13 +37,13 @@ def watch_inner():
 
     def with_hf_config(self, hf_config, architectures=None):
         out = narrow(self, hf_config, architectures=architectures)
-        given[id(out)] = out, hf_config, not architectures or architectures == getattr(hf_config, "architectures", None)
+        given[id(out)] = out, hf_config, not architectures or architectures == getattr(hf_config, "architectures", None), self.model_config.hf_config
         return out
 
     def initialize_model(vllm_config, **kw):
         out = make(vllm_config=vllm_config, **kw)
         if id(vllm_config) in given:
-            INNER[id(out)] = given[id(vllm_config)][1:]
+            INNER[id(out)] = given[id(vllm_config)][1:3]
         return out
     VllmConfig.with_hf_config, utils.initialize_model = with_hf_config, initialize_model
     READS["narrowed"] = given
@@ -58,6 +57,26 @@ def config_path(root, config):
         if hasattr(v, "to_dict") and (below := config_path(v, config)) is not None:
             return f"{k}.{below}".rstrip(".")
     return None
+
+
+def tie_chain(root):
+    """[[sub-config whose tie flag is copied, sub-config that gets it]] in order: what `VllmConfig.with_hf_config` was called with."""
+    known = [("", root)]        # copies stand for what they are copies of
+
+    def path(config):
+        for base, c in reversed(known):
+            below = config_path(c, config)
+            if below is not None:
+                return f"{base}.{below}".strip(".")
+        return None
+    out = []
+    for made, config, _, outer in READS["narrowed"].values():
+        at, text, source = path(config), path(config.get_text_config()), path(outer)
+        if at is not None:
+            known.append((at, made.model_config.hf_config))
+        if text and source is not None and text != source and [source, text] not in out:
+            out.append([source, text])
+    return out
 
 
 def watch_reads():
@@ -92,9 +111,12 @@ def restore_packed():
 
 
 def forget_fusers():
-    """The Transformers backend keeps, for every class, how the first model of the process was fused, with its sizes."""
+    """The Transformers backend keeps, for every class, how the first model of the process was fused, with its sizes. Norms and
+    the like, which have no modules inside, have none."""
     if fuser := sys.modules.get("vllm.model_executor.models.transformers.fuser"):
-        fuser.get_fusers.cache.clear()
+        cache = fuser.get_fusers.cache
+        for key in [k for k in cache if k[1]]:
+            del cache[key]
 
 
 def all_models():
@@ -399,7 +421,7 @@ def describe(model, vc):
             ties[n] = emb.get(id(m.weight))
     c = type(model)
     facts = dict(cls=c.__name__, module=c.__module__,
-                 tie_into=sorted({config_path(vc.model_config.hf_config, c) or "" for _, c, _ in READS["narrowed"].values()} - {""}),
+                 tie_into=tie_chain(vc.model_config.hf_config),
                  supports_quant=any(x.__name__ == "SupportsQuant" for x in c.__mro__),
                  packed={k: list(v) for k, v in (spy.packed_modules_mapping or {}).items()},
                  mapper=renames(model),

@@ -20,7 +20,7 @@ def layers(r, d):
 
 
 def upto(name, top=0):
-    return lambda r, d: r.randint(0, max(0, d.get(name, 4) - 1 + top))
+    return lambda r, d: r.randint(0, max(0, (d.get(name) or 4) - 1 + top))
 
 
 def divisor(name):
@@ -84,6 +84,8 @@ STILL = re.compile(r"token_id|token_index|eps$|dropout|initializer|use_cache|hid
 FLAG = re.compile(r"bias$|^(use|is|has|add|enable|apply)_|norm$|_lora$")
 # Fields that a config class has no default for, by model type: always given.
 BASE = {}
+# Fields that the search cannot follow, by model type: facts hold for these values only, and their files say so (`only`).
+PIN = {"mlp_projector": {"depth": 2}}
 # Whether a nullable field or an extra key is there at all. Of a config class that is remote code all fields are given, since nobody knows its defaults.
 NULL, EXTRA_KEY, CHANGE = .3, .5, .75
 
@@ -136,20 +138,23 @@ def config(model_type, rng, extra=(), top=True, table=None):
         elif "bool" in t.split("|"):
             d[f] = rng.random() < .5
     settle(d, {**{f: v.get("default") for f, v in fields.items()}, **d}, rng)
+    d |= PIN.get(model_type, {})
     for f, sub in p.get("sub", {}).items():
         t = sub["model_type"]
         if top and f not in ("text_config", "vision_config") and rng.random() < NULL:
             d[f] = None
             continue
-        d[f] = config(t, rng, extra, False, table)
+        d[sub.get("from", f)] = config(t, rng, extra, False, table)
     for f, sub in p.get("auto", {}).items():
         t = sub["model_type"] or (sub["default"] or {}).get("model_type")
         others = next((ts for ts in AUTO if t in ts), [t])
-        t = t if rng.random() < .6 else rng.choice([x for x in others if load("configs", x)] or [t])
-        d[f] = config(t, rng, extra, False, table)
+        t = t if sub.get("merge") or rng.random() < .6 else rng.choice([x for x in others if load("configs", x)] or [t])
+        t = t or "llama"        # it has to name one
+        key = sub.get("from", f)
+        d[key] = config(t, rng, extra, False, table)
         named = (sub["default"] or {}).get("architectures")
         if named and t == sub["model_type"]:
-            d[f]["architectures"] = named
+            d[key]["architectures"] = named
     return d
 
 
@@ -184,6 +189,8 @@ def settle(d, full, rng):
         if a in full and b in full:
             d[b] = rng.choice((1, 2, 3))
             d[a] = rng.randrange(d[b])
+    if "n_group" in full and "topk_group" in full:      # of one kind or none, whatever the method of choice
+        d["n_group"] = d["topk_group"] = 1
     if number(full.get("pad_token_id")) and full["pad_token_id"] >= 1000:
         d["pad_token_id"] = 0           # torch wants it within the vocabulary
     if "word_embed_proj_dim" in full and number(full.get("hidden_size")):

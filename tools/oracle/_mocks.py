@@ -213,6 +213,17 @@ def mock_processors():
         replace(getattr(P, "cached_" + name), get_part)
         replace(getattr(P, name), get_part)
 
+    from vllm.model_executor.models import vision
+    if hasattr(vision, "FusedInputNorm"):       # vLLM 0.30: a buffer of the processor's numbers; mocks have none
+        real_norm = vision.FusedInputNorm.from_model_config.__func__
+
+        def from_model_config(cls, model_config):
+            try:
+                return real_norm(cls, model_config)
+            except TypeError:
+                return cls.identity()
+        vision.FusedInputNorm.from_model_config = classmethod(from_model_config)
+
     real_init = InputProcessingContext.init_processor
 
     def init_processor(self, typ, /, **k):

@@ -112,6 +112,15 @@ def fake_cuda(cap):
             return func(*args, **kwargs)
     CudaToCpu().__enter__()
 
+    from vllm.v1.attention.backends.mla.prefill import registry, selector
+    if auto := getattr(selector, "_auto_select_mla_prefill_backend", None):     # vLLM 0.30 asks no platform
+        def auto_select(*a, **k):
+            try:
+                return auto(*a, **k)
+            except ValueError:
+                return registry.MLAPrefillBackendEnum.FLASH_ATTN.get_class()
+        selector._auto_select_mla_prefill_backend = auto_select
+
     import vllm._custom_ops                 # noqa: F401  (registers fakes only for the operators that exist)
     # Operators of the CUDA wheel that the CPU wheel lacks: there, but never to be run.
     for ns in ("_C", "_moe_C", "_C_cache_ops", "_flashkda_C"):
@@ -177,6 +186,13 @@ class _Missing:
 
     def __call__(self, *a, **k):
         raise NotImplementedError(f"CUDA operator {self.name} is not in the CPU wheel")
+
+
+def inspect_here():
+    """vLLM looks at a model class in a process of its own, to leave CUDA alone, and keeps what it saw in a cache that two releases would take
+    from each other; here there is no CUDA."""
+    import vllm.model_executor.models.registry as registry
+    registry._LazyRegisteredModel.inspect_model_cls = lambda self: registry._ModelInfo.from_model_cls(self.load_model_cls())
 
 
 def parallel_groups():

@@ -3,8 +3,10 @@
 
     judge.py [--platform cpu|cuda:N] PATH...     one JSON line each; PATH is a checkpoint directory or a case file
     judge.py --record CASE...                    write the verdict into the case files
-    judge.py --check CASE...                     compare with the recorded verdict, exit 1 on a difference
+    judge.py --check CASE...                     compare with the recorded verdict of this vLLM, exit 1 on a difference
     judge.py --report CASE...                    what each case records, without vLLM
+    judge.py --releases CASE...                  where verdicts of several releases differ, without vLLM
+    judge.py --sample 200 --record CASE...       only so many of them, spread over architectures, methods, good and faulty ones
 
 Run it with the Python of the venv that setup.sh makes.  Fields of a verdict: tests/conformance/README.md.
 
@@ -17,6 +19,7 @@ error stays in `cpu`).
 import argparse
 import contextlib
 import gzip
+import itertools
 import json
 import os
 import re
@@ -28,11 +31,12 @@ import sys
 import tempfile
 import time
 import traceback
+import zlib
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from _oracle import boot, captured_warnings
+from _oracle import boot, captured_warnings, inspect_here
 from _track import make_track
-from materialize import load_case, materialize
+from materialize import load_case, materialize, minor, record, verdicts
 
 LIST = 40               # names kept of each list; the count is always whole
 GZIP_ABOVE = 100_000    # bytes
@@ -355,6 +359,7 @@ def preload():
         except Exception as e:
             print("preload", m, type(e).__name__, e, file=sys.stderr)
     stand_ins()
+    inspect_here()
     from vllm.plugins import load_general_plugins
     load_general_plugins()      # reads the metadata of every package; once is enough
     import gc
@@ -452,6 +457,36 @@ def save_case(path, case):
     return new
 
 
+# Not what vLLM does, but how its code is laid out.
+LAYOUT = {"vllm", "raised_in", "warnings", "cpu", "kernels_stubbed"}
+
+
+def releases(paths):
+    """Each field in which two releases' verdicts differ."""
+    both = 0
+    for p in paths:
+        case = load_case(p)
+        new, *others = verdicts(case).items()
+        for version, old in others:
+            both += 1
+            for k in sorted((new[1].keys() | old.keys()) - LAYOUT):
+                if new[1].get(k) != old.get(k):
+                    print(case["id"], k, version, json.dumps(old.get(k))[:300], new[0], json.dumps(new[1].get(k))[:300], sep="\t")
+    print(f"{both} pairs of verdicts compared", file=sys.stderr)
+
+
+def sample(paths, n):
+    """n paths: in turn one of each architecture and method, good and faulty, from a fixed shuffle."""
+    groups = {}
+    for p in sorted(paths, key=lambda p: zlib.crc32(os.path.basename(p).encode())):
+        c = load_case(p)
+        o = next(iter(verdicts(c).values()), {})
+        groups.setdefault((c["arch"], o.get("quantization"), bool(c.get("good"))), []).append(p)
+    queues = sorted(groups.values(), key=lambda g: zlib.crc32(os.path.basename(g[0]).encode()))
+    turns = [p for row in itertools.zip_longest(*queues) for p in row if p]
+    return sorted(turns[:n])
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("paths", nargs="+")
@@ -460,11 +495,17 @@ def main():
     what.add_argument("--record", action="store_true")
     what.add_argument("--check", action="store_true")
     what.add_argument("--report", action="store_true")
+    what.add_argument("--releases", action="store_true")
+    ap.add_argument("--sample", type=int, help="only so many of the cases, the same ones each time")
     ap.add_argument("--stub", choices=("auto", "always", "never"), default="auto", help="skip the choice of kernels")
     ap.add_argument("--timeout", type=float, default=180, help="seconds a path")
     ap.add_argument("--json", default="{}", help="more EngineArgs, e.g. '{\"quantization\": \"fp8\"}'")
     a = ap.parse_args()
 
+    if a.sample:
+        a.paths = sample(a.paths, a.sample)
+    if a.releases:
+        return releases(a.paths)
     if a.report:
         for p in a.paths:
             c = load_case(p)
@@ -504,11 +545,11 @@ def main():
         took = f"{time.time() - started:.1f}s"
         name = case["id"] if case else path
         if a.record and case:
-            case["oracle"] = out
+            record(case, out)
             save_case(path, case)
             print(name, out["class"], out["stage"] or "", out["error_type"] or "", took, flush=True)
         elif a.check and case:
-            old = case.get("oracle") or {}
+            old = verdicts(case).get(minor(out)) or {}
             diff = [k for k in sorted(old.keys() | out.keys()) if old.get(k) != out.get(k)]
             bad += bool(diff)
             for k in diff:

@@ -21,7 +21,7 @@ import zlib
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from judge import save_case
-from materialize import SIZES, load_case, numel, tensor_bytes
+from materialize import SIZES, load_case, numel, record, tensor_bytes, verdicts
 
 CASES = os.path.join(HERE, "..", "..", "tests", "conformance", "cases")
 INDEX = "model.safetensors.index.json"
@@ -842,8 +842,8 @@ def main():
             old = load_case(have[0])
             c["expect"] = old.get("expect", [])
             c["good"] = old.get("good", c["good"])
-            if all(old.get(k) == c.get(k) for k in ("files", "shards", "raw", "args")) and "oracle" in old:
-                c["oracle"] = old["oracle"]
+            if all(old.get(k) == c.get(k) for k in ("files", "shards", "raw", "args")) :
+                record(c, *verdicts(old).values())
         path = save_case(have[0] if have else os.path.join(a.outdir, id + ".json"), c)
         if "oracle" not in c:
             fresh += 1

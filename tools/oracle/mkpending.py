@@ -14,7 +14,7 @@ import zlib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-from _oracle import boot       # noqa: E402
+from _oracle import boot, inspect_here       # noqa: E402
 
 LIMIT = 12_000
 # Fewer than the tiny config's, so that a case stays small.
@@ -122,7 +122,7 @@ def main():
     judge.preload()
     import transformers
     import vllm.model_executor.models.registry as registry
-    registry._LazyRegisteredModel.inspect_model_cls = lambda self: registry._ModelInfo.from_model_cls(self.load_model_cls())
+    inspect_here()
     os.makedirs(a.out, exist_ok=True)
     for arch in a.archs or sorted(x for x in registry._MULTIMODAL_MODELS if hasattr(transformers, x)):
         if a.keep and os.path.exists(f"{a.out}/good-{arch}.json"):

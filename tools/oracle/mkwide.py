@@ -23,6 +23,8 @@ from judge import save_case
 from mkcases import CASES, Draft
 
 SHARE = 42      # per cent of the faults for each architecture
+SHARE_BACKEND = {"olmo2": 20, "hunyuanmoe": 20, "gptneox": 12, "phi": 12, "gptbigcode": 12}      # of those in BACKEND; else
+SHARE_EACH = 6
 ARCHS = {
     "gemma2": "Gemma2ForCausalLM", "gemma3": "Gemma3ForCausalLM", "gemma3mm": "Gemma3ForConditionalGeneration", "mistral": "MistralForCausalLM",
     "mixtral": "MixtralForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM", "qwen3moe": "Qwen3MoeForCausalLM",
@@ -30,6 +32,16 @@ ARCHS = {
     "granite": "GraniteForCausalLM", "llama4": "Llama4ForConditionalGeneration", "llama4text": "Llama4ForCausalLM",
     "deepseekv3": "DeepseekV3ForCausalLM", "gptoss": "GptOssForCausalLM", "glm4moe": "Glm4MoeForCausalLM",
 }
+# What vLLM serves through its Transformers backend: one class of many trees.
+BACKEND = {
+    "olmo2": "Olmo2ForCausalLM", "olmo3": "Olmo3ForCausalLM", "smollm3": "SmolLM3ForCausalLM", "starcoder2": "Starcoder2ForCausalLM",
+    "phi": "PhiForCausalLM", "gptneox": "GPTNeoXForCausalLM", "gptbigcode": "GPTBigCodeForCausalLM", "seedoss": "SeedOssForCausalLM",
+    "glm": "GlmForCausalLM", "hunyuandense": "HunYuanDenseV1ForCausalLM", "hunyuanmoe": "HunYuanMoEV1ForCausalLM", "arcee": "ArceeForCausalLM",
+    "cwm": "CwmForCausalLM", "flexolmo": "FlexOlmoForCausalLM", "jais2": "Jais2ForCausalLM", "mellum": "MellumForCausalLM",
+    "nanbeige": "NanbeigeForCausalLM", "olmo": "OlmoForCausalLM", "vaultgemma": "VaultGemmaForCausalLM",
+}
+ARCHS |= BACKEND
+QUANTIZED = {"olmo2", "smollm3", "hunyuanmoe"}      # of these, in W4A16, FP8 and INT8 too
 TOWER = re.compile(r"(^|\.)(visual|vision_tower|vision_model|multi_modal_projector|audio_tower)\.")
 LINEAR = re.compile(r"(_proj|_proj_with_mqa|\.w[123])\.weight$")
 # Linears that stay 16 bit in a quantized checkpoint: vLLM's classes build them so, or everyone leaves them.
@@ -39,8 +51,9 @@ PLAIN = re.compile(r"(^|\.)(lm_head|gate|router|shared_expert_gate)\.weight$|kv_
 def base(short):
     import hfnames
     arch = ARCHS[short]
+    saved = SAVED_BY.get(arch, arch)
     config = hfnames.config(arch, True, SET.get(short, []))
-    sd, c = hfnames.tensors(arch, config)
+    sd, c = hfnames.tensors(saved, config)
     d = json.loads(json.dumps(c.to_diff_dict(), default=str))
     d["architectures"], d["dtype"] = [arch], "bfloat16"
     tensors = [{"name": n, "dtype": {"bfloat16": "BF16", "float32": "F32"}[str(t.dtype)[6:]], "shape": list(t.shape),
@@ -51,6 +64,8 @@ def base(short):
 
 # Changes to the tiny config that vLLM needs.
 SET = {"glm4moe": ["head_dim=64"]}
+# The class of transformers that saves what the architecture of another name loads.
+SAVED_BY = {"NanbeigeForCausalLM": "LlamaForCausalLM"}
 
 
 class Wide:
@@ -59,7 +74,7 @@ class Wide:
     def __init__(self, short, draft):
         self.short, self.d = short, draft
         names = draft.names()
-        layers = [m for n in names if (m := re.match(r"(.*?layers\.)(\d+)\.", n)) and not TOWER.search(n)]
+        layers = [m for n in names if (m := re.match(r"(.*?(?:layers|\bh)\.)(\d+)\.", n)) and not TOWER.search(n)]
         self.at = layers[0].group(1)
         self.n = 1 + max(int(m.group(2)) for m in layers if m.group(1) == self.at)
         self.last = f"{self.at}{self.n - 1}."
@@ -123,7 +138,7 @@ def ignoring(w, d):
     ig = ["lm_head"]
     if w.tower:
         ig += sorted({f"re:.*{m.group(2)}.*" for n in w.tower if (m := TOWER.search(n))})
-    ig += sorted({n[:-7] for n in d.names() if re.search(r"\.(gate|router|kv_b_proj)\.weight$", n) and not TOWER.search(n)})
+    ig += sorted({n[:-7] for n in d.names() if re.search(r"\.(gate|gate\.wg|router|kv_b_proj)\.weight$", n) and not TOWER.search(n)})
     d.config["quantization_config"]["ignore"] = ig
     return d
 
@@ -194,7 +209,7 @@ def tie(w, d):
 
 def head(w, d):
     need(not any(n.endswith("lm_head.weight") for n in d.names()))
-    e = next(t for _, t in d.all() if t["name"].endswith("embed_tokens.weight"))
+    e = d.get(embed(w))
     return d.add("lm_head.weight" if e["name"].startswith("model.") else e["name"].replace("model.embed_tokens", "lm_head"), "BF16", list(e["shape"]))
 
 
@@ -220,7 +235,7 @@ def extra_expert(w, d):
 
 
 def embed(w):
-    return next(n for n in w.d.names() if n.endswith("embed_tokens.weight"))
+    return need([n for n in w.d.names() if n.endswith(("embed_tokens.weight", "embed_in.weight", "wte.weight"))])[0]
 
 
 SIXTEEN = [
@@ -409,6 +424,7 @@ def serve(made, only):
     d.files["config.json"] = {**d.config["vision_config"], "model_type": "llama4_vision_model"}
     put("llama4-arch-none", "architecture", "the config of the tower alone", d, False)
     put("llama-arch-draft", "architecture", "a draft model by itself", llama().set(architectures=["EagleLlamaForCausalLM"]), False)
+    drafters(made, only)
     d = llama().set(eos_token_id=[2, 128009])
     put("llama-serve-eosoutside", "serve", "an end of text outside of the vocabulary", d, False, **WORDS, **TALK)
     d = llama().set(auto_map={"AutoConfig": "configuration_custom.CustomConfig"})
@@ -418,6 +434,50 @@ def serve(made, only):
         **{"preprocessor_config.json": {"image_processor_type": "Qwen2VLImageProcessor"}})
 
 
+# Draft models, by the base whose config theirs is like.
+DRAFTERS = {
+    "llama-base": ["Eagle3LlamaForCausalLM", "LlamaForCausalLMEagle3", "PEagleDraftModel", "EagleMiniCPMForCausalLM", "ExtractHiddenStatesModel", "MLPSpeculatorPreTrainedModel",
+                   "MedusaModel", "ErnieMTPModel"],
+    "qwen3-wide": ["Eagle3Qwen3ForCausalLM", "DFlashDraftModel", "LiLiCorrDraftModel", "Qwen3DSparkModel"],
+    "mistral-wide": ["EagleMistralForCausalLM"], "qwen2-wide": ["MiMoMTPModel"], "qwen3moe-wide": ["Qwen3NextMTP"],
+    "deepseekv3-wide": ["DeepSeekMTPModel", "EagleDeepSeekMTPModel", "Eagle3DeepseekV3ForCausalLM"], "glm4moe-wide": ["Glm4MoeMTPModel"],
+}
+
+
+def drafters(made, only):
+    for base, archs in DRAFTERS.items():
+        for arch in archs:
+            d = Draft(f"{base}-bf16").set(architectures=[arch])
+            write(dict(id=f"{base.split('-')[0]}-drafter-{arch.lower()}", arch=arch, family="architecture", description="a draft model by itself", good=False,
+                       expect=[], **parts(d)), only, made)
+    medusa = dict(architectures=["MedusaModel"], model_type="medusa", hidden_size=256, vocab_size=512, num_heads=2, num_hidden_layers=1)
+    d = Draft("llama-base-bf16")
+    d.files["config.json"] = medusa
+    write(dict(id="medusa-drafter-typed", arch="MedusaModel", family="architecture", description="a draft model by itself, with its own model type", good=False, expect=[],
+               **parts(d)), only, made)
+
+
+def backend(made, only):
+    """What only the Transformers backend does: names in other shapes, layers of a drafter, a bias of the head that comes late."""
+    def put(id, family, what, d, good):
+        write(dict(id=id, arch=d.config["architectures"][0], family=family, description=what, good=good, expect=[], **parts(d)), only, made)
+    olmo, neox, phi, code = (lambda short=short: Draft(f"{short}-wide-bf16") for short in ("olmo2", "gptneox", "phi", "gptbigcode"))
+    put("olmo2-backend-bare", "prefix", "names without `model.`, as a base model saves them", olmo().rename(r"^model\.", ""), False)
+    put("olmo2-backend-deep", "prefix", "the head inside of the model", olmo().rename(r"^lm_head", "model.lm_head"), False)
+    w = Wide("olmo2", olmo())
+    put("olmo2-backend-drafter", "layers", "a layer of a drafter behind the last one", copy_layer(w, olmo()).set(num_nextn_predict_layers=1), False)
+    put("olmo2-backend-drafter0", "layers", "a layer behind the last one, none of a drafter", copy_layer(w, olmo()).set(num_nextn_predict_layers=0), False)
+    put("olmo2-backend-headbias", "surplus", "a bias of the head, which gets its place when it comes", olmo().add("lm_head.bias", "BF16", [olmo().config["vocab_size"]]), False)
+    put("olmo2-backend-headbias-short", "shapes", "a bias of the head, too short", olmo().add("lm_head.bias", "BF16", [8]), False)
+    put("phi-backend-headbias-none", "missing-tensors", "no bias of the head", phi().drop(r"^lm_head\.bias$"), False)
+    put("gptneox-backend-head", "names", "the head under its new name", neox().rename(r"^embed_out", "lm_head"), False)
+    put("gptneox-backend-buffers", "surplus", "the masks that older files hold", neox()
+        .add("gpt_neox.layers.0.attention.bias", "BOOL", [1, 1, 8, 8]).add("gpt_neox.layers.0.attention.masked_bias", "F32", []), True)
+    put("gptneox-backend-bare", "prefix", "names without `gpt_neox.`", neox().rename(r"^gpt_neox\.", ""), False)
+    put("gptbigcode-backend-multihead", "config", "multi_query is false, the files are of true", code().set(multi_query=False), False)
+    put("gptbigcode-backend-model", "prefix", "`model.` for `transformer.`", code().rename(r"^transformer\.", "model."), False)
+
+
 def write(case, only, made):
     if only and only not in case["id"]:
         return
@@ -425,15 +485,16 @@ def write(case, only, made):
     for p in (path, path + ".gz"):
         if os.path.exists(p):
             old = mkcases.load_case(p)
-            if all(old.get(k) == case.get(k) for k in case if k != "oracle"):
-                case["oracle"] = old.get("oracle")
+            if all(old.get(k) == case.get(k) for k in case if not k.startswith("oracle")):
+                mkcases.record(case, *mkcases.verdicts(old).values())
             path = p
     case = {k: v for k, v in case.items() if v is not None}
     made.append(save_case(path, case))
 
 
 def chosen(short, tag):
-    return zlib.crc32(f"{short}/{tag}".encode()) % 100 < SHARE
+    share = SHARE_BACKEND.get(short, SHARE_EACH) if short in BACKEND else SHARE
+    return zlib.crc32(f"{short}/{tag}".encode()) % 100 < share
 
 
 def main():
@@ -450,11 +511,13 @@ def main():
             print(short, file=sys.stderr)
         return
     for short, arch in ARCHS.items():
+        if short in BACKEND and not os.path.exists(os.path.join(CASES, f"{short}-wide-bf16.json")):
+            continue
         w = Wide(short, Draft(f"{short}-wide-bf16"))
         u = Wide(short, unfused(Draft(f"{short}-wide-bf16")))
         forms = {"w4": lambda: w4(u), "fp8": lambda: eight(u, "F8_E4M3", "float-quantized", "float"),
                  "int8": lambda: eight(u, "I8", "int-quantized", "int")}
-        if short == "gptoss":
+        if short == "gptoss" or short in BACKEND and short not in QUANTIZED:
             forms = {}
         made_forms = {}
         for tag, make in forms.items():
@@ -475,6 +538,7 @@ def main():
                 raise SystemExit(f"{short} {tag}: {type(e).__name__} {e}") from e
             write(dict(id=f"{short}-wide-{tag}", arch=arch, family=family, description=what, good=good, expect=[], **parts(d)), a.only, made)
     serve(made, a.only)
+    backend(made, a.only)
     print(len(made), "cases", file=sys.stderr)
 
 

@@ -47,6 +47,8 @@ pub struct CompressedTensors {
     classes: FxHashMap<String, Option<usize>>,
     /// Whether vLLM added the target `RoutedExperts`, which then stands for `Linear`.
     aliased: bool,
+    /// What the projections of an expert are called, when not as in the checkpoint: gate, down, up.
+    expert_names: Option<[&'static str; 3]>,
     experts: Vec<ExpertNames>,
     /// Patterns that do not compile: JSON pointer, relative to the quantization config, and entry. Python raises where it
     /// first reaches them, and so does [`Quantizer::build`].
@@ -109,6 +111,11 @@ impl CompressedTensors {
     /// renames the list: nothing can come between.
     pub fn parse(config: &Value) -> Result<Self, (String, Raised)> {
         parse::parse(config)
+    }
+
+    /// Looks for experts under these names of their projections.
+    pub fn asking(self, expert_names: Option<[&'static str; 3]>) -> Self {
+        CompressedTensors { expert_names, ..self }
     }
 
     fn try_map(&mut self, rename: &dyn Fn(&str) -> String) -> Result<(), parse::Refused> {
@@ -204,7 +211,7 @@ impl CompressedTensors {
             self.aliased = true;
             self.classes.clear();
         }
-        let [gate, down, up] = layer.expert_names;
+        let [gate, down, up] = self.expert_names.unwrap_or(layer.expert_names);
         let names = [gate, up, down].map(|n| if n.is_empty() { "None" } else { n });
         let mut found = [const { Found::Nothing }; 3];
         for (slot, name) in found.iter_mut().zip(names) {
@@ -273,7 +280,7 @@ impl CompressedTensors {
     /// Which target reaches a module, as written in the file. Leaves no trace.
     pub fn why(&self, layer: &Layer<'_>) -> Option<Reached> {
         let name = match layer.offered {
-            Offered::Experts => format!("{}.0.{}", layer.prefix, layer.expert_names[0]),
+            Offered::Experts => format!("{}.0.{}", layer.prefix, self.expert_names.unwrap_or(layer.expert_names)[0]),
             _ => layer.prefix.to_owned(),
         };
         let (at, by) = self.reached(&name, class_of(layer))?;
