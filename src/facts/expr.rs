@@ -1,12 +1,13 @@
 //! The small, total, loop-free expressions of the fact files: Python's meaning on JSON values.
 
+mod absent;
 mod parse;
+
+pub use absent::Absent;
 
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
-use std::cell::RefCell;
-use std::collections::BTreeSet;
 
 /// A parsed expression.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,21 +43,6 @@ pub struct Scope<'a> {
     pub vars: &'a [(&'a str, Value)],
     /// Collects fields that were asked for and are not there, where that means more than null.
     pub absent: Option<&'a Absent>,
-}
-
-/// Fields that a config does not have.
-#[derive(Debug, Default)]
-pub struct Absent(RefCell<BTreeSet<String>>);
-
-impl Absent {
-    fn note(&self, field: &str) {
-        self.0.borrow_mut().insert(field.to_owned());
-    }
-
-    /// Their names, sorted.
-    pub fn fields(&self) -> Vec<String> {
-        self.0.borrow().iter().cloned().collect()
-    }
 }
 
 impl<'a> Scope<'a> {

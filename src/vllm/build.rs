@@ -385,17 +385,4 @@ impl<'a> Builder<'a> {
             }
         }
     }
-
-    fn file(&mut self, class: &str) -> Option<Rc<ClassFile>> {
-        if let Some((_, f)) = self.files.iter().find(|(n, _)| n == class) {
-            return Some(Rc::clone(f));
-        }
-        let Some(f) = facts::class(self.version, class) else {
-            self.tree.unknown.push(format!("no facts for the inner class {class}"));
-            return None;
-        };
-        let f = Rc::new(f);
-        self.files.push((class.to_owned(), Rc::clone(&f)));
-        Some(f)
-    }
 }

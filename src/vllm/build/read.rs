@@ -1,7 +1,25 @@
-//! Words of the fact files that stand for something else.
+//! Fact files of inner classes, and words in them that stand for something else.
 
-use crate::facts::{Expr, Scope};
+use super::Builder;
+use crate::facts::{self, ClassFile, Expr, Scope};
 use crate::vllm::method::Element;
+use std::rc::Rc;
+
+impl Builder<'_> {
+    /// The file of an inner class.
+    pub(super) fn file(&mut self, class: &str) -> Option<Rc<ClassFile>> {
+        if let Some((_, f)) = self.files.iter().find(|(n, _)| n == class) {
+            return Some(Rc::clone(f));
+        }
+        let Some(f) = facts::class(self.version, class) else {
+            self.tree.unknown.push(format!("no facts for the inner class {class}"));
+            return None;
+        };
+        let f = Rc::new(f);
+        self.files.push((class.to_owned(), Rc::clone(&f)));
+        Some(f)
+    }
+}
 
 /// A dtype by torch's name.
 pub(super) fn element(dtype: &str) -> Element {
