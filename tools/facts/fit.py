@@ -359,6 +359,9 @@ def atoms(fs, mods=False):
     for n in index:
         if all(number(f.get(n)) for f in fs):
             add(1.2, f"{n} > 0", [f[n] > 0 for f in fs])
+            for c in (2, 3, 4):     # every third layer, as some towers have it built in
+                add(2.8, f"{n} % {c} == 0", [f[n] % c == 0 for f in fs])
+                add(2.9, f"({n} + 1) % {c} == 0", [(f[n] + 1) % c == 0 for f in fs])
     for k in sorted(keys):
         v = [f.get(k) for f in fs]
         if k.startswith("list:"):
