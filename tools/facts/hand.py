@@ -101,6 +101,8 @@ LOADERS = {
     "AXK1.AXK1Model.load_weights": ("b84c691b17b0", KEYED_AXK1),
     # `_normalize_lm_head` changes values only.
     "bailing_moe.BailingMoeForCausalLM.load_weights": ("4bef9569f96d", AS_MEASURED),
+    # The mean of a bias is taken off, no more.
+    "sarvam.SarvamMoEForCausalLM.load_weights": ("b96982152a27", AS_MEASURED),
     "openpangu.OpenPanguModel.load_weights": ("e905029921c8", NO_DRAFTER),
     "hy_v3.HYV3ForCausalLM.load_weights": ("cf196eee8609", NO_DRAFTER_OUTSIDE),
     "hy_v3.HYV3Model.load_weights": ("344766b96635", KEYED_HYV3),
