@@ -26,8 +26,9 @@ fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
         };
         let inner = tied != "true";
         let draft = sink.cause(&[event]).at(event).label("overwritten by the top level");
-        // transformers writes the default of the inner class; with a head of its own the files say the same as the top level.
-        let draft = if inner && head_stored(cp) { draft.note() } else { draft };
+        // transformers writes the default of the inner class; where a head is stored for untied ones only, the files say the
+        // same as the top level.
+        let draft = if inner == head_stored(cp) { draft.note() } else { draft };
         draft
             .help(format!("write `\"tie_word_embeddings\": {inner}` at the top level too, if that is what is meant"))
             .fix(Fix::Set { file: "config.json".into(), pointer: "/tie_word_embeddings".into(), value: inner.into() })

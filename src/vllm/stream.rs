@@ -360,7 +360,9 @@ impl<'a> Stream<'a> {
 
     pub(super) fn dropped(&mut self, at: usize, by: &str, t: &Stored) {
         let tower = words::tower_of(t.name);
-        let part = tower.is_some_and(|tower| self.towers.contains(tower));
+        // The separator of picture rows belongs to whatever tower is built (`LlavaNextVideoForConditionalGeneration`).
+        let part = tower
+            .is_some_and(|tower| self.towers.contains(tower) || tower == "image_newline" && !self.towers.is_empty());
         let tower = tower.is_some() && !part;
         let harmless = part || by.starts_with("rotary") || by == ".g_idx";
         let mut e = self.event(if tower { Kind::TowerLeftover } else { Kind::Dropped }, Effect::Keeps, at, t);
