@@ -352,30 +352,6 @@ impl<'a> Stream<'a> {
         format!("stored {:?}, parameter {:?}", t.shape.unwrap_or(&[]), s.shape)
     }
 
-    pub(super) fn swallowed(&mut self, at: usize, t: &Stored) {
-        let mut e = self.event(Kind::TowerLeftover, Effect::Keeps, at, t);
-        e.detail = "disabled".into();
-        self.trace.events.push(e);
-    }
-
-    pub(super) fn dropped(&mut self, at: usize, by: &str, t: &Stored) {
-        let tower = words::tower_of(t.name);
-        // The separator of picture rows belongs to whatever tower is built (`LlavaNextVideoForConditionalGeneration`).
-        let part = tower
-            .is_some_and(|tower| self.towers.contains(tower) || tower == "image_newline" && !self.towers.is_empty());
-        let tower = tower.is_some() && !part;
-        let harmless = part || by.starts_with("rotary") || by == ".g_idx";
-        let mut e = self.event(if tower { Kind::TowerLeftover } else { Kind::Dropped }, Effect::Keeps, at, t);
-        e.detail = if tower {
-            "no tower".into()
-        } else if harmless {
-            "unused".into()
-        } else {
-            by.to_owned()
-        };
-        self.trace.events.push(e);
-    }
-
     pub(super) fn event(&self, kind: Kind, effect: Effect, at: usize, t: &Stored) -> Event {
         let mut e = Event::new(Stage::Load, effect, kind);
         let m: &Module = &self.tree.modules[at];

@@ -8,6 +8,32 @@ use crate::facts::NodeKind;
 use std::rc::Rc;
 
 impl Stream<'_> {
+    /// Below a tower that is off.
+    pub(in crate::vllm) fn swallowed(&mut self, at: usize, t: &Stored) {
+        let mut e = self.event(Kind::TowerLeftover, Effect::Keeps, at, t);
+        e.detail = "disabled".into();
+        self.trace.events.push(e);
+    }
+
+    /// A name that the class drops by a rule.
+    pub(in crate::vllm) fn dropped(&mut self, at: usize, by: &str, t: &Stored) {
+        let tower = words::tower_of(t.name);
+        // The separator of picture rows belongs to whatever tower is built (`LlavaNextVideoForConditionalGeneration`).
+        let part = tower
+            .is_some_and(|tower| self.towers.contains(tower) || tower == "image_newline" && !self.towers.is_empty());
+        let tower = tower.is_some() && !part;
+        let harmless = part || by.starts_with("rotary") || by == ".g_idx";
+        let mut e = self.event(if tower { Kind::TowerLeftover } else { Kind::Dropped }, Effect::Keeps, at, t);
+        e.detail = if tower {
+            "no tower".into()
+        } else if harmless {
+            "unused".into()
+        } else {
+            by.to_owned()
+        };
+        self.trace.events.push(e);
+    }
+
     /// `There is no module or parameter named …` (spec E.3), unless ignorable.
     pub(super) fn homeless(
         &mut self,
