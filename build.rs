@@ -30,7 +30,7 @@ fn main() -> io::Result<()> {
             let text = fs::read_to_string(root.join(from).join(format!("{file}.json"))).unwrap_or_default();
             if *known == fingerprint(&text) {
                 let text = instead.iter().fold(text, |text, (a, b)| text.replace(a, b));
-                rows.entry(key(root, &dir.join(format!("{file}.json")))?).or_insert(json(&text)?.to_string());
+                rows.entry(key(root, &dir.join(format!("{file}.json")))?).or_insert(lean(json(&text)?));
             } else {
                 println!("cargo::warning={}: {file} of {from} was compared before it changed", dir.display());
             }
@@ -64,7 +64,7 @@ fn collect(root: &Path, dir: &Path, rows: &mut BTreeMap<String, String>) -> io::
         } else if read("json".as_ref()) {
             let text =
                 json(&fs::read_to_string(&path)?).map_err(|e| io::Error::other(format!("{}: {e}", path.display())))?;
-            rows.insert(key(root, &path)?, text.to_string());
+            rows.insert(key(root, &path)?, lean(text));
         }
     }
     Ok(())
@@ -76,6 +76,16 @@ fn key(root: &Path, path: &Path) -> io::Result<String> {
 
 fn json(text: &str) -> io::Result<Value> {
     serde_json::from_str(text).map_err(io::Error::other)
+}
+
+/// What a run reads of a fact file: without what is only for those who make it.
+fn lean(mut file: Value) -> String {
+    if let Some(fields) = file.as_object_mut() {
+        for key in ["notes", "source", "module", "also_refused", "words"] {
+            fields.remove(key);
+        }
+    }
+    file.to_string()
 }
 
 /// FNV-1a, as tools/facts/where.py has it: of the text without carriage returns.
