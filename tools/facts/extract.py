@@ -611,7 +611,7 @@ def build_file(arch, samples, uses):
             out["tie"] = {"head": h, "embed": emb.pop(), "if": c}
         elif not emb:
             e = next((p for p, n in samples[0].nodes.items() if n.get("kind") == "embedding"), None)
-            out["tie"] = {"head": h, "embed": e, "if": "false"}
+            out["tie"] = e and {"head": h, "embed": e, "if": "false"}
         else:
             g.unknown.append(f"tie: {h} with one of {sorted(emb)}")
     elif heads:
