@@ -52,12 +52,11 @@ pub fn resolve(version: &str, raw: &Value) -> Result<Resolved, Box<Event>> {
             *inner = resolved;
         }
     }
-    let raw = &value.clone();
     // `_CONFIG_ATTRS_MAPPING`
-    if let (None, Some(inner)) = (raw.get("text_config"), raw.get("llm_config"))
-        && let Some(o) = value.as_object_mut()
+    if let Some(o) = value.as_object_mut().filter(|o| !o.contains_key("text_config"))
+        && let Some(inner) = o.get("llm_config").cloned()
     {
-        o.insert("text_config".into(), inner.clone());
+        o.insert("text_config".into(), inner);
     }
     let model_type = raw.get("model_type").and_then(Value::as_str).unwrap_or_default().to_owned();
     Ok(Resolved { value, model_type, text: None, remote: true })

@@ -307,7 +307,6 @@ class Gen:
         q = [(e, n.rec.get("quant")) for e, n in obs]
         have = [(e, x) for e, x in q if x is not None]
         if have:
-            paths = [p for _, p in self.paths(obs)] if False else None
             out["quant"] = self.prefix(obs, path)
             if len(have) < len(q):
                 out["quant_if"] = self.when([(e, x is not None) for e, x in q], f"{path} quantization", True)
@@ -352,9 +351,6 @@ class Gen:
                 out[key] = d
         if obs[0][1].rec.get("loader"):
             out["loader"] = self.loader([(e, n.rec["loader"]) for e, n in obs], path)
-
-    def paths(self, obs):
-        return []
 
     def prefix(self, obs, path):
         def actual(e):

@@ -16,7 +16,7 @@ import zlib
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../facts")]
 from _oracle import boot       # noqa: E402
-from mkpending import fewest   # noqa: E402
+from mkpending import fewest, in_child   # noqa: E402
 
 LARGEST = 40_000
 CODE = 'from transformers import PretrainedConfig\n\n\nclass {name}(PretrainedConfig):\n    model_type = "{type}"\n'
@@ -206,18 +206,7 @@ def main():
     import vllm.model_executor.models.registry as registry
     registry._LazyRegisteredModel.inspect_model_cls = lambda self: registry._ModelInfo.from_model_cls(self.load_model_cls())
     for arch in a.archs:
-        r, w = os.pipe()
-        sys.stdout.flush()
-        pid = os.fork()
-        if not pid:
-            os.close(r)
-            os.write(w, one(arch, a).encode()[:4000])
-            os._exit(0)
-        os.close(w)
-        with os.fdopen(r) as f:
-            said = f.read()
-        os.waitpid(pid, 0)
-        print(arch, said or "died", flush=True)
+        print(arch, in_child(lambda: one(arch, a)) or "died", flush=True)
 
 
 if __name__ == "__main__":

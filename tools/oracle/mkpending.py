@@ -110,6 +110,22 @@ def one(arch, a):
         return f"not made: {type(e).__name__}: {' '.join(str(e).split())[:200]}"
 
 
+def in_child(work):
+    """What `work()` says, from a process of its own: nothing of one architecture reaches the next."""
+    r, w = os.pipe()
+    sys.stdout.flush()
+    pid = os.fork()
+    if not pid:
+        os.close(r)
+        os.write(w, work().encode()[:4000])
+        os._exit(0)
+    os.close(w)
+    with os.fdopen(r) as f:
+        said = f.read()
+    os.waitpid(pid, 0)
+    return said
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("archs", nargs="*")
@@ -127,18 +143,7 @@ def main():
     for arch in a.archs or sorted(x for x in registry._MULTIMODAL_MODELS if hasattr(transformers, x)):
         if a.keep and os.path.exists(f"{a.out}/good-{arch}.json"):
             continue
-        r, w = os.pipe()
-        sys.stdout.flush()
-        pid = os.fork()
-        if not pid:
-            os.close(r)
-            os.write(w, one(arch, a).encode()[:4000])
-            os._exit(0)
-        os.close(w)
-        with os.fdopen(r) as f:
-            said = f.read()
-        os.waitpid(pid, 0)
-        print(arch, said or "died", flush=True)
+        print(arch, in_child(lambda: one(arch, a)) or "died", flush=True)
 
 
 if __name__ == "__main__":
