@@ -355,6 +355,11 @@ fn call(f: &str, args: &[Value]) -> Value {
             }
             _ => Value::Null,
         },
+        // The numbers of a string: `1,2,3`.
+        ("ints", [Value::String(s)]) => {
+            let all: Option<Vec<i64>> = s.split(',').map(|x| x.trim().parse().ok()).collect();
+            all.map_or(Value::Null, Value::from)
+        }
         ("with_last", [Value::Array(list), v]) => {
             let mut list = list.clone();
             if let Some(last) = list.last_mut() {
@@ -398,6 +403,13 @@ mod tests {
             json!({"n": 6, "h": 64, "heads": 4, "hd": null, "types": ["a", "b", "a"], "flag": true, "sub": {"x": 3}});
         let vars = [("layer", json!(1))];
         Expr::parse(text).unwrap().eval(&Scope::new(&config, &vars))
+    }
+
+    #[test]
+    fn numbers_of_a_string() {
+        assert_eq!(eval("ints('3, 4,5')"), json!([3, 4, 5]));
+        assert_eq!(eval("ints('3,x')"), json!(null));
+        assert_eq!(eval("layer in ints('1,2')"), json!(true));
     }
 
     #[test]

@@ -18,6 +18,7 @@ import sys
 import time
 import traceback
 
+import hints
 import real
 import where
 
@@ -106,6 +107,7 @@ def one(cls, archs, a):
     from vllm.model_executor.models.registry import ModelRegistry, _MULTIMODAL_MODELS
     gc.disable()        # children are short-lived, and the parent's heap is large
     extract.GUESS = False
+    extract.Env.hints = hints.EXPRESSIONS.get(cls, ())
     arch, wrapper = archs[0], archs[0] in _MULTIMODAL_MODELS
     classes = {m.class_name for m in ModelRegistry.models.values()}
     facts, files = os.path.dirname(a.out.rstrip("/")), {}

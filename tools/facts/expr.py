@@ -145,6 +145,8 @@ def call(f, a):
             return [a[3] if i in (a[1] or []) else a[2] for i in range(a[0])]
         if f == "range":
             return list(range(*a)) if a[2] > 0 else None
+        if f == "ints":
+            return [int(x) for x in a[0].split(",")]
         if f == "with_last":
             return a[0][:-1] + [a[1]] if a[0] else []
         if f == "at_indices":

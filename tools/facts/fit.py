@@ -22,6 +22,7 @@ PRODUCTS = [("linear_num_key_heads", "linear_key_head_dim"), ("linear_num_value_
 class Env:
     """Features of one sample at one place: every expression of one step, with its value."""
     cache = {}
+    hints = ()          # expressions of hints.py for the class at hand
 
     def __init__(self, sample, vars):
         self.sample, self.vars = sample, vars
@@ -89,6 +90,11 @@ class Env:
                 if f.endswith("_config") and f != "per_layer_config" and c[f] is None:
                     out[pre + f] = None
         scope(s.config, "")
+        from expr import ev
+        for e in self.hints:
+            v = ev(e, dict(config=s.config, root=s.config, vars={**s.vars, **self.vars}))
+            if number(v) or isinstance(v, bool):
+                out[f"({e})"] = v
         return out
 
 
@@ -327,6 +333,8 @@ def ev_env(text, env):
 # ---------------------------------------------------------------- predicates
 
 def negate(p):
+    if p.startswith("(") and p.endswith(")"):
+        return f"not {p}"
     for a, b in ((" == ", " != "), (" != ", " == "), (" < ", " >= "), (" >= ", " < "), (" not in ", " in "), (" in ", " not in ")):
         if a in p and " and " not in p and " or " not in p and not p.startswith("not "):
             return p.replace(a, b, 1)
@@ -374,6 +382,8 @@ def atoms(fs, mods=False):
                         add(1.8, f"{name}[{n}]", [bool(x) and number(f.get(n)) and f[n] < len(x) and bool(x[f[n]]) for f, x in zip(fs, v)])
             continue
         if k[0] == "(":
+            if any(isinstance(x, bool) for x in v):
+                add(.8, k, [bool(x) for x in v])
             continue
         pre = .2 if "." in k else 0
         if any(x is None for x in v) and any(x is not None for x in v):

@@ -4,6 +4,7 @@ import math
 import random
 import re
 
+from hints import VALUES
 from plan import load
 
 # Values by field name (regular expression -> function of rng, config so far). The first that matches counts.
@@ -96,24 +97,27 @@ def config(model_type, rng, extra=(), top=True, table=None):
     d = {"model_type": model_type, **copy.deepcopy(BASE.get(model_type, {}))}
     fields = {f: guess(v) for f, v in p["fields"].items()}
     names = set(re.findall(r"[a-z_]\w*", " ".join(e for _, e in p.get("derive", [])))) - set(fields)
-    for n in sorted(names | {f for t, f in extra if t == model_type} | set(BASE.get(model_type, ()))):
-        if n in fields:
+    own = VALUES.get(model_type, {})
+    for n in sorted(names | {f for t, f in extra if t == model_type} | set(BASE.get(model_type, ())) | set(own)):
+        if n in own:
+            fields[n] = dict(type="any", default=fields.get(n, {}).get("default"), extra=n not in fields)
+        elif n in fields:
             continue
-        if rule(n) and n != "layer_types" and n not in p.get("sub", {}) and n not in p.get("aliases", {}):
+        elif rule(n) and n != "layer_types" and n not in p.get("sub", {}) and n not in p.get("aliases", {}):
             fields[n] = dict(type="int|null", extra=True)
         elif (FLAG.search(n) or isinstance(d.get(n), bool)) and not STILL.search(n) and n not in fields:
             fields[n] = dict(type="bool", extra=True)
     # Counts first: the others refer to them.
     order = sorted(fields, key=lambda f: (next((i for i, (r, _) in enumerate(FIELDS[:3]) if re.search(r, f)), 9), f))
     for f in order:
-        t, r = fields[f].get("type", "any"), rule(f)
+        t, r = fields[f].get("type", "any"), own.get(f) or rule(f)
         if STILL.search(f) and not r:
             continue
         if table and f in table:
             d[f] = rng.choice(table[f])
             continue
         must = bool(re.search(FIELDS[0][0], f))
-        if f in p.get("words", {}):
+        if f in p.get("words", {}) and f not in own:
             n = next((d[c] for c in ("num_hidden_layers", "num_layers", "n_layer", "n_layers") if c in d), None)
             if n is None and not any(c in fields for c in ("num_hidden_layers", "num_layers", "n_layer", "n_layers")):
                 n = rng.randint(2, 6)           # the list says how many there are
