@@ -2,7 +2,7 @@
 //! (spec E.6; each dialect names the function that it follows).
 
 use super::experts;
-use super::mapper::Shard;
+use super::mapper::{Mapped, Shard};
 use super::stream::{Stored, Stream};
 use super::trace::Raised;
 use super::words;
@@ -17,7 +17,11 @@ pub use tables::Keyed;
 
 /// One tensor; `name` is relative to the module that loops.
 pub fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
-    let name = &tables.renames.rename(name);
+    let name = match tables.renames.map(name) {
+        Mapped::Kept(name, _) => name,
+        Mapped::Dropped(why) => return s.dropped(at, &why, t),
+    };
+    let name = name.as_ref();
     match tables.dialect {
         Dialect::Deepseek => deepseek(s, at, name, tables, t),
         Dialect::Llama4 => llama4::model(s, at, name, tables, t),

@@ -13,6 +13,7 @@ import json
 import os
 import random
 import re
+import resource
 import signal
 import sys
 import time
@@ -23,6 +24,7 @@ import real
 import where
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+MEMORY = 8 << 30
 SIZE = re.compile(r"size|dim|heads|experts|rank|layers|channels|inner|embd|width|n_embed|d_ff|kv_")
 
 
@@ -82,6 +84,7 @@ def each(names, work, jobs, limit):
         pid = os.fork()
         if not pid:
             os.close(r)
+            resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))      # a config may ask for more than the machine has
             signal.setitimer(signal.ITIMER_PROF, limit)
             signal.alarm(limit * 8)
             try:

@@ -69,6 +69,18 @@ OPENVLA = {"kind": "auto", "mapper": {
     "substr": [[".ls1.scale_factor", ".ls1.gamma"], [".ls2.scale_factor", ".ls2.gamma"]],
     "prefix": [["vision_backbone.featurizer.", "vision_backbone.dinov2_featurizer."],
                ["vision_backbone.fused_featurizer.", "vision_backbone.siglip_featurizer."]]}}
+# Names of shards before the mapper; `stacked_before` comes before the rows that are measured.
+VIT_MERGER = {"kind": "auto", "stacked_before": [[f"vit_merger.self_attn.{p}_proj.", ["vit_merger.self_attn.qkv_proj.", p]] for p in "qkv"]}
+WHISPER_LAYERS = {"kind": "auto", "zero_bias": [".self_attn.k_proj.weight"]}
+
+
+def gte_new(module):
+    """Both halves of a fused weight change places before they are loaded one by one: it comes as a whole."""
+    renames = [["mlp.up_gate_proj", "mlp.gate_up_proj"], *map(list, type(module).hf_to_vllm_mapper.orig_to_new_substr.items())]
+    return {"kind": "keyed", "dialect": "whole", "mapper": {
+        "regex": [["^classifier", None]], "substr": renames if module.add_pooling_layer else [*renames, ["pooler", None]]}}
+
+
 # vLLM 0.30: names that it has no place for are dropped without a word. `lenient`: nothing of it is measured, all is in the class file.
 GEMMA4 = {"kind": "auto", "lenient": True}
 GEMMA4_TEXT = {"kind": "auto", "mapper": {
@@ -103,6 +115,13 @@ LOADERS = {
     "bailing_moe.BailingMoeForCausalLM.load_weights": ("4bef9569f96d", AS_MEASURED),
     # The mean of a bias is taken off, no more.
     "sarvam.SarvamMoEForCausalLM.load_weights": ("b96982152a27", AS_MEASURED),
+    # Likewise; the other puts halves of a tensor in turns.
+    "param2moe.Param2MoEModel.load_weights": ("022c4cacebe9", AS_MEASURED),
+    "openai_privacy_filter.OpenAIPrivacyFilterForTokenClassification.load_weights": ("27c54d4c058d", AS_MEASURED),
+    "minicpmv4_6.MiniCPMV4_6ForConditionalGeneration.load_weights": ("a6c47e34ee93", VIT_MERGER),
+    "ultravox.UltravoxWhisperEncoder.load_weights": ("27d27c5cca63", WHISPER_LAYERS),
+    "ultravox.UltravoxTransformerProjector.load_weights": ("27d27c5cca63", WHISPER_LAYERS),
+    "bert_with_rope.GteNewModel.load_weights": ("58702d20b5ec", gte_new),
     "openpangu.OpenPanguModel.load_weights": ("e905029921c8", NO_DRAFTER),
     "hy_v3.HYV3ForCausalLM.load_weights": ("cf196eee8609", NO_DRAFTER_OUTSIDE),
     "hy_v3.HYV3Model.load_weights": ("344766b96635", KEYED_HYV3),

@@ -284,6 +284,11 @@ def by_hand(fn, seen, module):
     read, table = LOADERS.get(name, (None, None))
     if not read or read != source(fn):
         return dict(kind=fn.__module__.split(".")[-1])
+    if callable(table):
+        table = table(module)
+    if "stacked_before" in table and seen["kind"] == "auto":
+        table = {**table, "mapper": {**seen["mapper"], "stacked": table["stacked_before"] + seen["mapper"].get("stacked", [])}}
+        del table["stacked_before"]
     if "child" in table:
         if seen["kind"] != "auto":      # an adapter: the class that it was made from has the loop
             inner = next(c for c in type(module).__mro__ if "load_weights" in vars(c) and vars(c)["load_weights"] is not fn.__func__)

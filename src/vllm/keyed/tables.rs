@@ -38,7 +38,7 @@ impl Keyed {
         };
         Keyed {
             dialect: l.dialect,
-            renames: Mapper::new(l.mapper.as_ref(), scope).rename_only(),
+            renames: Mapper::new(l.mapper.as_ref(), scope),
             strict: l.strict.clone(),
             banks: l.banks,
             stacked: l.stacked.iter().filter_map(|(p, w, s)| Some((p.clone(), w.clone(), shard(s)?))).collect(),
