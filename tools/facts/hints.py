@@ -10,13 +10,59 @@ def indices(rng: random.Random, d):
     return ",".join(str(i) for i in sorted(rng.sample(range(n + 2), rng.randint(1, n)))) if rng.random() < .8 else None
 
 
+def blocks(rng, d):
+    """Blocks of a searched architecture (Nemotron): heads of a group, width of the MLP, or neither."""
+    heads = d.get("num_attention_heads") or 8
+    return [{"attention": {"n_heads_in_group": rng.choice([k for k in range(1, heads + 1) if heads % k == 0]), "no_op": False, "replace_with_linear": False}
+             if rng.random() < .6 else {"n_heads_in_group": None, "no_op": True, "replace_with_linear": False},
+             "ffn": {"ffn_mult": rng.choice((.5, 1.3125, 2.625, 5.25, rng.uniform(.3, 4))), "no_op": False, "replace_with_linear": False}
+             if rng.random() < .7 else {"ffn_mult": None, "no_op": True, "replace_with_linear": False}} for _ in range(d["num_hidden_layers"])]
+
+
+def groups(rng, d):
+    heads = d.get("num_attention_heads") or 8
+    return rng.choice([k for k in range(2, heads + 1) if heads % k == 0])
+
+
+def other_attention(rng, d):
+    """Step 3.5: the sizes of the layers with a window, or whichever it says."""
+    heads = rng.choice((2, 4, 6, 8))
+    return None if rng.random() < .2 else {"attention_type": rng.choice(("sliding_attention", "sliding_attention", "full_attention")),
+                                           "num_attention_heads": heads, "num_attention_groups": rng.choice((1, 2, heads)),
+                                           "head_dim": rng.choice((16, 32, 64, 128))}
+
+
+COLQWEN = "embed_dim or dims or dim or projection_dim or colbert_dim"
+COLPALI = "embedding_dim or embed_dim or dim or projection_dim or colbert_dim"
+# Layers of the other kind of attention have sizes of their own.
+OTHER = "attention_other_setting and layer_types and layer_types[layer] == attention_other_setting.attention_type"
+STEP3P5 = ["layer in (ints(moe_layers_enum) if moe_layers_enum != null else range(1, num_hidden_layers, 1))",
+           *(f"attention_other_setting.{f} if {OTHER} and attention_other_setting.{f} else {f}" for f in ("num_attention_heads", "num_attention_groups")),
+           f"(attention_other_setting.head_dim if {OTHER} else head_dim) or head_dim or hidden_size // "
+           f"(attention_other_setting.num_attention_heads if {OTHER} and attention_other_setting.num_attention_heads else num_attention_heads)"]
+
 # Class → expressions over its config (and `layer`), tried beside the fields.
 EXPRESSIONS = {
     "Step3TextForCausalLM": ["layer in (ints(moe_layers_enum) if moe_layers_enum != null else range(1, num_hidden_layers, 1))"],
     "Step3VLForConditionalGeneration": ["layer in (ints(text_config.moe_layers_enum) if text_config.moe_layers_enum != null else "
                                         "range(1, text_config.num_hidden_layers, 1))"],
     # Text models.
+    # A map of attributes that the model itself sets hides these from the watch on what is read.
+    "TeleChat2ForCausalLM": ["n_layer", "ffn_hidden_size", "n_head"],
+    "SarvamMLAForCausalLM": ["layer >= first_k_dense_replace and (layer - first_k_dense_replace) % moe_layer_freq == 0"],
+    "Ernie4_5_MoeForCausalLM": ["(use_moe if use_moe != null else moe_num_experts > 0) and (layer + 1) % moe_layer_interval == 0 and "
+                                "layer >= moe_layer_start_index and layer <= moe_layer_end_index"],
+    "DeciLMForCausalLM": ["block_configs[layer].attention.no_op", "block_configs[layer].ffn.no_op",
+                          "num_attention_heads // block_configs[layer].attention.n_heads_in_group",
+                          "round_up(int(2 * block_configs[layer].ffn.ffn_mult * hidden_size / 3), 256)"],
+    "MistralLarge3ForCausalLM": ["n_routed_experts != null and layer >= first_k_dense_replace and layer % moe_layer_freq == 0"],
+    "Step3p5ForCausalLM": STEP3P5,
     # Embedding, ranking.
+    **dict.fromkeys(("ColBERTModernBertModel", "ColBERTLfm2Model"), ["colbert_dim or dim or projection_dim", "(colbert_dim or dim or projection_dim) != null"]),
+    "ColQwen3Model": [f"{COLQWEN}", f"({COLQWEN}) != null"],
+    "ColQwen3_5Model": [f"{COLQWEN} or 128"],
+    "ColPaliModel": [f"{COLPALI}", f"({COLPALI}) != null"],
+    "NomicBertModel": ["n_embd", "n_inner", "n_layer", "moe_every_n_layers > 0 and layer % moe_every_n_layers == 1"],
     # Multimodal, A to K.
     # Multimodal, L to Z.
 }
@@ -25,7 +71,17 @@ EXPRESSIONS = {
 VALUES = {
     "step3_text": {"moe_layers_enum": indices},
     # Text models.
+    "nemotron-nas": {"block_configs": blocks},
+    "step3p5": {"moe_layers_enum": indices, "num_attention_groups": groups, "attention_other_setting": other_attention,
+                "layer_types": lambda r, d: [r.choice(("full_attention", "sliding_attention")) for _ in range(d["num_hidden_layers"] + r.randint(0, 2))]},
     # Embedding, ranking.
+    # Always of one mind: mlp_fc1_bias, mlp_fc2_bias and qkv_proj_bias.
+    "nomic_bert": {"n_embd": lambda r, d: (d.get("num_attention_heads") or 12) * 16 * r.randint(2, 12), "n_inner": lambda r, d: r.randrange(64, 3000, 8),
+                   "n_layer": lambda r, d: r.randint(2, 6), "activation_function": lambda r, d: r.choice(("swiglu", "gelu")),
+                   "mlp_fc1_bias": lambda r, d: r.random() < .5, "mlp_fc2_bias": lambda r, d: d.get("mlp_fc1_bias", False),
+                   "qkv_proj_bias": lambda r, d: d.get("mlp_fc1_bias", False), "moe_every_n_layers": lambda r, d: r.choice((0, 2, 3)),
+                   "num_experts": lambda r, d: r.choice((4, 6, 8)), "moe_top_k": lambda r, d: r.choice((1, 2)), "rotary_emb_scale_base": lambda r, d: None,
+                   "rotary_emb_interleaved": lambda r, d: False},
     # Multimodal, A to K.
     # Multimodal, L to Z.
 }
