@@ -75,6 +75,23 @@ DERIVE = {
                         "'*', 'full_attention', '-', 'mlp') if hybrid_override_pattern != null else "
                         "['linear_attention', 'moe', 'full_attention', 'mlp']"],
         ["layer_types", REMAP.format("layer_types")], ["layers_block_type", "layer_types"], ["num_hidden_layers", "len(layer_types)"]],
+    "olmo_hybrid": HEADS + [
+        ["layer_types", "layer_types if layer_types != null else cycle(num_hidden_layers, 4, 'linear_attention', 'full_attention') if num_hidden_layers >= 4 "
+                        "else with_last(cycle(num_hidden_layers, 4, 'linear_attention', 'full_attention'), 'full_attention')"],
+        ["layer_types", REMAP.format("layer_types")],
+        ["linear_num_key_heads", "num_attention_heads if linear_num_key_heads == null else linear_num_key_heads"],
+        ["linear_num_value_heads", "num_attention_heads if linear_num_value_heads == null else linear_num_value_heads"],
+        ["linear_key_head_dim", "int(0.75 * hidden_size / linear_num_key_heads) if linear_key_head_dim == null else linear_key_head_dim"],
+        ["linear_value_head_dim", "2 * linear_key_head_dim if linear_value_head_dim == null else linear_value_head_dim"]],
+    # The number of layers is that of all rounds together, unless the file says both.
+    "hrm_text": [["L_bp_cycles", "[2] if L_bp_cycles == null else L_bp_cycles"],
+                 ["embedding_scale", "1.0 / initializer_range if embedding_scale == null else embedding_scale"],
+                 ["num_hidden_layers", "num_hidden_layers * (H_cycles * (L_cycles + 1) if num_layers_per_stack == null else 1)"],
+                 ["num_layers_per_stack", "num_hidden_layers // (H_cycles * (L_cycles + 1)) if num_layers_per_stack == null else num_layers_per_stack"]],
+    "hy_v4": [["qk_head_dim", "qk_nope_head_dim + qk_rope_head_dim"], ["head_dim", "qk_rope_head_dim"],
+              ["mlp_layer_types", "at_places(num_hidden_layers, [0], 'sparse', 'dense') if mlp_layer_types == null else mlp_layer_types"],
+              ["layer_types", "words(layer_types, 'sparse_attention', 'deepseek_sparse_attention', 'sparse', 'deepseek_sparse_attention')"],
+              ["head_dtype", "'float32' if enable_lm_head_fp32 and head_dtype == null else head_dtype"]],
     "gemma4_text": GEMMA4_TEXT,
     "gemma4_unified_text": GEMMA4_TEXT,
 }
@@ -82,7 +99,10 @@ STRICT = {"error": "StrictDataclassClassValidationError"}
 MULTIPLE = {"ok": "hidden_size % num_attention_heads == 0", **STRICT,
             "message": "Class validation error for validator 'validate_architecture':\n    ValueError: The hidden size ({hidden_size}) is not "
                        "a multiple of the number of attention heads ({num_attention_heads})."}
-CHECKS = {"llama": [MULTIPLE], "gemma2": [MULTIPLE], "gemma3_text": [MULTIPLE]}
+ARCHITECTURE = "Class validation error for validator 'validate_architecture':\n    ValueError: "
+CHECKS = {"llama": [MULTIPLE], "gemma2": [MULTIPLE], "gemma3_text": [MULTIPLE], "hrm_text": [MULTIPLE], "olmo_hybrid": [
+    {"ok": "'linear_attention' in layer_types", **STRICT, "message": f"{ARCHITECTURE}OLMoHybrid expects at least one 'linear_attention' layer."},
+    {"ok": "count(layer_types, 'linear_attention') < len(layer_types)", **STRICT, "message": f"{ARCHITECTURE}OLMoHybrid expects at least one attention layer."}]}
 # What stands in for an absent sub-config: the class's own default, or nothing.
 # `flat`: made of the fields of the config around it.
 SUB_DEFAULT = {("qwen3_asr", "thinker_config"): "flat", ("gemma4", "text_config"): "class", ("gemma4_unified", "text_config"): "class", ("qwen2_5_vl", "text_config"): "flat",
@@ -306,7 +326,7 @@ def auto_default(cls, field, key=None):
 
 
 # Where a bare config does not have all of them.
-WORDS = {"lfm2": {"layer_types": ["conv", "full_attention"]}, "lfm2_moe": {"layer_types": ["conv", "full_attention"]}}
+WORDS = {"olmo_hybrid": {"layer_types": ["linear_attention", "full_attention"]}, "lfm2": {"layer_types": ["conv", "full_attention"]}, "lfm2_moe": {"layer_types": ["conv", "full_attention"]}}
 
 
 def words(cls):
