@@ -69,8 +69,8 @@ EXPRESSIONS = {
     "MistralLarge3ForCausalLM": ["n_routed_experts != null and layer >= first_k_dense_replace and layer % moe_layer_freq == 0"],
     "Step3p5ForCausalLM": STEP3P5,
     # Read while weights are loaded, which nobody watches.
-    "HYV4ForCausalLM": ["num_nextn_predict_layers", "layer_types != null and layer_types[layer] == 'deepseek_sparse_attention'",
-                        "layer_types != null and layer_types[layer] == 'deepseek_sparse_attention' and "
+    "HYV4ForCausalLM": ["num_nextn_predict_layers", "layer_types != null and layer_types[layer] == 'indexed_attention'",
+                        "layer_types != null and layer_types[layer] == 'indexed_attention' and "
                         "(indexer_types[layer] == 'full' if indexer_types != null else layer == 0 or (layer - 1) % 4 == 0)"],
     **dict.fromkeys(("BailingMoeV3ForCausalLM", "BailingMoeV3VLForConditionalGeneration"), [
         f"(layer + 1) % {t}layer_group_size == 0 or layer >= {t}num_hidden_layers // {t}layer_group_size * {t}layer_group_size" for t in ("", "text_config.")]),
@@ -112,6 +112,10 @@ VALUES = {
                     "hc_mult": lambda r, d: r.choice((2, 4)), "num_attention_heads": lambda r, d: r.choice((4, 8, 64, 96, 128)),
                     "vision_n_layers": lambda r, d: r.choice((0, 2, 3)), "vision_n_heads": lambda r, d: r.choice((2, 4, 8)),
                     "vision_dim": lambda r, d: d["vision_n_heads"] * 8 * r.randint(2, 12), "vision_downsample_ratio": lambda r, d: r.choice((1, 2, 3))},
+    "bailing_hybrid": {"layer_types": lambda r, d: None, "layers_block_type": lambda r, d: None},
+    "dbrx": {"d_model": lambda r, d: (d.get("n_heads") or 16) * 16 * r.randint(2, 24), "tie_word_embeddings": lambda r, d: False},
+    "dbrx_attn_config": {"kv_n_heads": lambda r, d: r.choice((1, 2))},
+    "dbrx_ffn_config": {"moe_num_experts": lambda r, d: r.choice((4, 8, 12)), "moe_top_k": lambda r, d: r.choice((1, 2))},
     # Embedding, ranking.
     # Always of one mind: mlp_fc1_bias, mlp_fc2_bias and qkv_proj_bias.
     "nomic_bert": {"n_embd": lambda r, d: (d.get("num_attention_heads") or 12) * 16 * r.randint(2, 12), "n_inner": lambda r, d: r.randrange(64, 3000, 8),
