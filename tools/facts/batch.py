@@ -105,6 +105,7 @@ def one(cls, archs, a):
     """Writes the file of a class, or says why not."""
     import gc
     import extract
+    import vary
     from configs import remote
     from plan import load
     from vllm.model_executor.models.registry import ModelRegistry, _MULTIMODAL_MODELS
@@ -118,6 +119,7 @@ def one(cls, archs, a):
     missing = [t for _, t in pairs if not load("configs", t, facts) and not (t and remote(t))]
     if missing:
         return f"no config program for {', '.join(map(str, missing))}"
+    restrict(cls, pairs)
     for x in archs:
         ModelRegistry.models[x].load_model_cls()
     rng, samples, refused = random.Random(1), [], collections.Counter()
@@ -151,7 +153,8 @@ def one(cls, archs, a):
             break
         why = [f"new config differs: {x}" for _, d in wrong[:1] for x in d[:4]]
     still = sorted({k for k, v in samples[0].config.items() if k in samples[0].known and SIZE.search(k) and extract_number(v)
-                    and all(s.config.get(k) == v for s in samples) and v > 1} - set("num_experts_per_tok top_k_experts rotary_dim moe_k".split()))
+                    and all(s.config.get(k) == v for s in samples) and v > 1} - set("num_experts_per_tok top_k_experts rotary_dim moe_k".split())
+                   - set(vary.PIN.get(pairs[0][1], ())))
     still = [k for k in still if not re.search(extract_still(), k)]
     if not why and still:
         why = [f"never varied, yet read: {k}" for k in still]
@@ -161,6 +164,13 @@ def one(cls, archs, a):
     with open(f"{a.out}/{cls}.json", "w") as o:
         o.write(extract.dump(f))
     return None
+
+
+def restrict(cls, pairs):
+    """The samples of a class are as `hints.ONLY` has them."""
+    for _, field, values in hints.ONLY.get(cls, ()):
+        for _, t in pairs if field else ():
+            hints.VALUES.setdefault(t, {})[field] = values
 
 
 def verify(cls, archs, a):
@@ -176,6 +186,7 @@ def verify(cls, archs, a):
     pairs = list(dict.fromkeys((x, t) for x in archs for t in [extract.type_of(x), *extract.ALSO.get(x, [])]))
     for _, t in pairs:
         remote(t)
+    restrict(cls, pairs)
     for x in archs:
         ModelRegistry.models[x].load_model_cls()
     rng = random.Random(a.seed)

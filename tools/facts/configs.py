@@ -75,6 +75,25 @@ DERIVE = {
                         "'*', 'full_attention', '-', 'mlp') if hybrid_override_pattern != null else "
                         "['linear_attention', 'moe', 'full_attention', 'mlp']"],
         ["layer_types", REMAP.format("layer_types")], ["layers_block_type", "layer_types"], ["num_hidden_layers", "len(layer_types)"]],
+    "olmo_hybrid": HEADS + [
+        ["layer_types", "layer_types if layer_types != null else cycle(num_hidden_layers, 4, 'linear_attention', 'full_attention') if num_hidden_layers >= 4 "
+                        "else with_last(cycle(num_hidden_layers, 4, 'linear_attention', 'full_attention'), 'full_attention')"],
+        ["layer_types", REMAP.format("layer_types")],
+        ["linear_num_key_heads", "num_attention_heads if linear_num_key_heads == null else linear_num_key_heads"],
+        ["linear_num_value_heads", "num_attention_heads if linear_num_value_heads == null else linear_num_value_heads"],
+        ["linear_key_head_dim", "int(0.75 * hidden_size / linear_num_key_heads) if linear_key_head_dim == null else linear_key_head_dim"],
+        ["linear_value_head_dim", "2 * linear_key_head_dim if linear_value_head_dim == null else linear_value_head_dim"]],
+    "dbrx": [["num_key_value_heads", "attn_config.kv_n_heads"]],
+    # The number of layers is that of all rounds together, unless the file says both.
+    "hrm_text": [["L_bp_cycles", "[2] if L_bp_cycles == null else L_bp_cycles"],
+                 ["embedding_scale", "1.0 / initializer_range if embedding_scale == null else embedding_scale"],
+                 ["num_hidden_layers", "num_hidden_layers * (H_cycles * (L_cycles + 1) if num_layers_per_stack == null else 1)"],
+                 ["num_layers_per_stack", "num_hidden_layers // (H_cycles * (L_cycles + 1)) if num_layers_per_stack == null else num_layers_per_stack"]],
+    "hy_v4": [["qk_head_dim", "qk_nope_head_dim + qk_rope_head_dim"], ["head_dim", "qk_rope_head_dim"],
+              ["mlp_layer_types", "at_places(num_hidden_layers, [0], 'sparse', 'dense') if mlp_layer_types == null else mlp_layer_types"],
+              ["layer_types", "words(layer_types, 'sparse_attention', 'indexed_attention', 'sparse', 'indexed_attention')"],
+              ["layer_types", REMAP.format("layer_types")],
+              ["head_dtype", "'float32' if enable_lm_head_fp32 and head_dtype == null else head_dtype"]],
     "gemma4_text": GEMMA4_TEXT,
     "gemma4_unified_text": GEMMA4_TEXT,
 }
@@ -82,7 +101,11 @@ STRICT = {"error": "StrictDataclassClassValidationError"}
 MULTIPLE = {"ok": "hidden_size % num_attention_heads == 0", **STRICT,
             "message": "Class validation error for validator 'validate_architecture':\n    ValueError: The hidden size ({hidden_size}) is not "
                        "a multiple of the number of attention heads ({num_attention_heads})."}
-CHECKS = {"llama": [MULTIPLE], "gemma2": [MULTIPLE], "gemma3_text": [MULTIPLE]}
+ARCHITECTURE = "Class validation error for validator 'validate_architecture':\n    ValueError: "
+CHECKS = {"llama": [MULTIPLE], "gemma2": [MULTIPLE], "gemma3_text": [MULTIPLE], "hrm_text": [MULTIPLE],
+          "dbrx": [{"ok": "not tie_word_embeddings", **STRICT, "message": f"{ARCHITECTURE}tie_word_embeddings is not supported for DBRX models."}], "olmo_hybrid": [
+    {"ok": "'linear_attention' in layer_types", **STRICT, "message": f"{ARCHITECTURE}OLMoHybrid expects at least one 'linear_attention' layer."},
+    {"ok": "count(layer_types, 'linear_attention') < len(layer_types)", **STRICT, "message": f"{ARCHITECTURE}OLMoHybrid expects at least one attention layer."}]}
 # What stands in for an absent sub-config: the class's own default, or nothing.
 # `flat`: made of the fields of the config around it.
 SUB_DEFAULT = {("qwen3_asr", "thinker_config"): "flat", ("gemma4", "text_config"): "class", ("gemma4_unified", "text_config"): "class", ("qwen2_5_vl", "text_config"): "flat",
@@ -92,6 +115,8 @@ ALL = ["llama", "gemma2", "gemma3", "gemma3_text", "siglip_vision_model", "mistr
        "qwen2_5_vl_text", "qwen2_5_vl_vision", "qwen3_vl", "qwen3_vl_text", "qwen3_vl_vision", "phi3", "granite", "llama4", "llama4_text",
        "llama4_vision_model", "gpt_oss", "glm4_moe", "gemma4", "gemma4_text", "gemma4_vision", "gemma4_audio", "gemma4_unified",
        "gemma4_unified_text", "gemma4_unified_vision", "gemma4_unified_audio", "deepseek_v3"]
+# Sub-configs whose class has no model type: what their programs are called.
+NAMELESS = {("dbrx", "attn_config"): "dbrx_attn_config", ("dbrx", "ffn_config"): "dbrx_ffn_config"}
 # Fields of every config that say nothing of structure.
 DULL = {"output_hidden_states", "return_dict", "chunk_size_feed_forward", "is_encoder_decoder", "id2label", "label2id", "problem_type",
         "transformers_version", "architectures", "dtype", "tie_last_hidden_states", "model_type"}
@@ -140,8 +165,8 @@ def measured(model_type, cls):
         out["aliases"] = dict(cls.attribute_map)
     subs = cls.sub_configs or {}
     if subs:
-        out["sub"] = {k: {"model_type": v.model_type, "default": SUB_DEFAULT.get((model_type, k)) or sub_default(cls, k)}
-                      for k, v in subs.items() if getattr(v, "model_type", "")}
+        out["sub"] = {k: {"model_type": NAMELESS.get((model_type, k)) or v.model_type, "default": SUB_DEFAULT.get((model_type, k)) or sub_default(cls, k)}
+                      for k, v in subs.items() if getattr(v, "model_type", "") or (model_type, k) in NAMELESS}
         for k in [k for k, v in out["sub"].items() if v["default"] == "flat"]:
             for f in subs[k].sub_configs or ():
                 out["fields"].pop(f, None)
@@ -149,6 +174,11 @@ def measured(model_type, cls):
         out["sub"] = {f: {"model_type": c.model_type, "default": sub_default(cls, f), **({"from": key} if key != f else {})}
                       for f, (c, key, auto) in found.items() if not auto}
         out["auto"] = {f: {**auto_default(cls, f, key), **({"from": key} if key != f else {})} for f, (_, key, auto) in found.items() if auto}
+        for f, (c, key, auto) in found.items():
+            if not auto and key == f and (below := auto_default(cls, f)).get("merge"):      # defaults of its own
+                own = json.loads(json.dumps(c().to_diff_dict(), default=str))
+                out["auto"][f] = {**below, "default": {k: v for k, v in below["default"].items() if k == "model_type" or own.get(k) != v}}
+                del out["sub"][f]
         for f in [f for f in out["fields"] if f in found or f in {key for _, key, _ in found.values()}]:
             del out["fields"][f]
     auto = [k for k, v in subs.items() if not hasattr(v, "model_type")]
@@ -306,7 +336,7 @@ def auto_default(cls, field, key=None):
 
 
 # Where a bare config does not have all of them.
-WORDS = {"lfm2": {"layer_types": ["conv", "full_attention"]}, "lfm2_moe": {"layer_types": ["conv", "full_attention"]}}
+WORDS = {"olmo_hybrid": {"layer_types": ["linear_attention", "full_attention"]}, "lfm2": {"layer_types": ["conv", "full_attention"]}, "lfm2_moe": {"layer_types": ["conv", "full_attention"]}}
 
 
 def words(cls):
@@ -357,7 +387,7 @@ def write(t, out):
     cls = class_of(t)
     vary.BASE[t] = base_of(t)
     for field, s in {**(cls.sub_configs or {}), **{f: c for f, (c, _, auto) in undeclared(cls).items()}}.items():
-        st = getattr(s, "model_type", None)
+        st = NAMELESS.get((t, field)) or getattr(s, "model_type", None)
         if st:
             INNER[st] = s
         else:

@@ -19,6 +19,7 @@ import time
 import real
 import where
 from hand import REFUSALS
+from hints import ONLY
 from fit import Env, fit, predicate, negate
 from plan import READ, Refused, load, resolve, tree as plan_tree
 
@@ -622,7 +623,7 @@ def build_file(arch, samples, uses):
     out["source"] = src
     if arch_is_wrapper(arch):
         out["tie_into"] = into
-    if pinned := sorted(set(pins(samples[0].raw["model_type"], ""))):
+    if pinned := sorted({*pins(samples[0].raw["model_type"], ""), *(c for c, _, _ in ONLY.get(f0["cls"], ()))}):
         out["only"] = pinned
     if arch in UNWRAP:
         out["unwrap"] = "text_config"

@@ -86,7 +86,8 @@ FLAG = re.compile(r"bias$|^(use|is|has|add|enable|apply)_|norm$|_lora$")
 # Fields that a config class has no default for, by model type: always given.
 BASE = {}
 # Fields that the search cannot follow, by model type: facts hold for these values only, and their files say so (`only`).
-PIN = {"mlp_projector": {"depth": 2}}
+PIN = {"mlp_projector": {"depth": 2}, "hrm_text": {"H_cycles": 2, "L_cycles": 3},
+       "deepseek_v4": {"head_dim": 512, "qk_rope_head_dim": 64, "index_head_dim": 128}}
 # Whether a nullable field or an extra key is there at all. Of a config class that is remote code all fields are given, since nobody knows its defaults.
 NULL, EXTRA_KEY, CHANGE = .3, .5, .75
 
