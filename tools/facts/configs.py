@@ -20,7 +20,7 @@ import types
 import typing
 
 import where
-from derive import REMAP
+from derive import REMAP, plain
 
 def both_ways(when):
     """A window that reaches to both sides."""
@@ -43,7 +43,10 @@ LATE_WINDOWS = WINDOW + HEADS + [
     ["layer_types", "layer_types if layer_types != null else step(num_hidden_layers, num_hidden_layers if sliding_window == null else max_window_layers, "
                     "'full_attention', 'sliding_attention')"]]
 EVERY_SECOND = [["layer_types", "cycle(num_hidden_layers, 2, 'sliding_attention', 'full_attention') if layer_types == null else layer_types"]]
+OUTER_VOCABULARY = [["vocab_size", "vocab_size if vocab_size != null else text_config.vocab_size"]]
 DERIVE = {
+    "unlimited-ocr": OUTER_VOCABULARY,
+    "unlimited_ocr": OUTER_VOCABULARY,
     "llama": HEADS + HEAD_DIM,
     "mistral": HEAD_DIM + HEADS,
     "mixtral": HEADS + HEAD_DIM,
@@ -95,6 +98,10 @@ DERIVE = {
               ["layer_types", REMAP.format("layer_types")],
               ["head_dtype", "'float32' if enable_lm_head_fp32 and head_dtype == null else head_dtype"]],
     "gemma4_text": GEMMA4_TEXT,
+    # The same code, of a class that does not declare `attention_k_eq_v`.
+    "diffusion_gemma_text": [[f, e.replace(" if attention_k_eq_v else null", "")] for f, e in GEMMA4_TEXT],
+    "gemma3n_text": [["intermediate_size", "intermediate_size if len(intermediate_size) != null else step(num_hidden_layers, 0, 0, intermediate_size)"],
+                     ["layer_types", "cycle(num_hidden_layers, 5, 'sliding_attention', 'full_attention') if layer_types == null else layer_types"]],
     "gemma4_unified_text": GEMMA4_TEXT,
 }
 STRICT = {"error": "StrictDataclassClassValidationError"}
@@ -102,7 +109,7 @@ MULTIPLE = {"ok": "hidden_size % num_attention_heads == 0", **STRICT,
             "message": "Class validation error for validator 'validate_architecture':\n    ValueError: The hidden size ({hidden_size}) is not "
                        "a multiple of the number of attention heads ({num_attention_heads})."}
 ARCHITECTURE = "Class validation error for validator 'validate_architecture':\n    ValueError: "
-CHECKS = {"llama": [MULTIPLE], "gemma2": [MULTIPLE], "gemma3_text": [MULTIPLE], "hrm_text": [MULTIPLE],
+CHECKS = {"llama": [MULTIPLE], "gemma2": [MULTIPLE], "gemma3_text": [MULTIPLE], "gemma3n_text": [MULTIPLE], "hrm_text": [MULTIPLE],
           "dbrx": [{"ok": "not tie_word_embeddings", **STRICT, "message": f"{ARCHITECTURE}tie_word_embeddings is not supported for DBRX models."}], "olmo_hybrid": [
     {"ok": "'linear_attention' in layer_types", **STRICT, "message": f"{ARCHITECTURE}OLMoHybrid expects at least one 'linear_attention' layer."},
     {"ok": "count(layer_types, 'linear_attention') < len(layer_types)", **STRICT, "message": f"{ARCHITECTURE}OLMoHybrid expects at least one attention layer."}]}
@@ -117,6 +124,8 @@ ALL = ["llama", "gemma2", "gemma3", "gemma3_text", "siglip_vision_model", "mistr
        "gemma4_unified_text", "gemma4_unified_vision", "gemma4_unified_audio", "deepseek_v3"]
 # Sub-configs whose class has no model type: what their programs are called.
 NAMELESS = {("dbrx", "attn_config"): "dbrx_attn_config", ("dbrx", "ffn_config"): "dbrx_ffn_config"}
+# Classes with the model type of another one -> name of their program.
+SECOND = {"DeepseekVLV2TextConfig": "deepseek_vl_v2_text"}
 # Fields of every config that say nothing of structure.
 DULL = {"output_hidden_states", "return_dict", "chunk_size_feed_forward", "is_encoder_decoder", "id2label", "label2id", "problem_type",
         "transformers_version", "architectures", "dtype", "tie_last_hidden_states", "model_type"}
@@ -156,22 +165,27 @@ def type_word(t):
     return "any"
 
 
+def type_of(cls):
+    """Name of a class's program: its model type, unless that is another class's too."""
+    return SECOND.get(cls.__name__, cls.model_type)
+
+
 def measured(model_type, cls):
     """The part of a program that is read off the class."""
     import derive
     init = derive.own_init(cls)
-    out = {"model_type": model_type, "class": cls.__name__, "fields": signature(cls) if init else declared(cls)}
+    out = {"model_type": cls.model_type if cls.__name__ in SECOND else model_type, "class": cls.__name__, "fields": signature(cls) if init else declared(cls)}
     if cls.attribute_map:
         out["aliases"] = dict(cls.attribute_map)
     subs = cls.sub_configs or {}
     if subs:
-        out["sub"] = {k: {"model_type": NAMELESS.get((model_type, k)) or v.model_type, "default": SUB_DEFAULT.get((model_type, k)) or sub_default(cls, k)}
+        out["sub"] = {k: {"model_type": NAMELESS.get((model_type, k)) or type_of(v), "default": SUB_DEFAULT.get((model_type, k)) or sub_default(cls, k)}
                       for k, v in subs.items() if getattr(v, "model_type", "") or (model_type, k) in NAMELESS}
         for k in [k for k, v in out["sub"].items() if v["default"] == "flat"]:
             for f in subs[k].sub_configs or ():
                 out["fields"].pop(f, None)
     if found := undeclared(cls):
-        out["sub"] = {f: {"model_type": c.model_type, "default": sub_default(cls, f), **({"from": key} if key != f else {})}
+        out["sub"] = {f: {"model_type": type_of(c), "default": sub_default(cls, f), **({"from": key} if key != f else {})}
                       for f, (c, key, auto) in found.items() if not auto}
         out["auto"] = {f: {**auto_default(cls, f, key), **({"from": key} if key != f else {})} for f, (_, key, auto) in found.items() if auto}
         for f, (c, key, auto) in found.items():
@@ -234,11 +248,13 @@ def undeclared(cls):
     `model_type` names the class)."""
     if cls.sub_configs:
         return {}
-    init = cls.__dict__.get("__init__")
-    try:
-        text = inspect.getsource(init) if init else ""
-    except (OSError, TypeError):
-        return {}
+    from transformers import PreTrainedConfig
+    text = ""
+    for c in cls.__mro__[:cls.__mro__.index(PreTrainedConfig)]:     # a constructor may leave it to its parent's
+        try:
+            text += inspect.getsource(c.__dict__["__init__"])
+        except (KeyError, OSError, TypeError):
+            pass
     out = {}
     for f in dict.fromkeys(re.findall(r"self\.(\w+_config)(?:: [\w. |]+)? = ", text)):
         value = next(v for v in re.findall(rf"self\.{f}(?:: [\w. |]+)? = (.{{1,200}})", text, re.S) if not v.startswith("None"))
@@ -332,6 +348,9 @@ def auto_default(cls, field, key=None):
         given = json.loads(json.dumps(getattr(cls(**{key or field: {}}), field).to_diff_dict(), default=str))
         if given != own and all(given.get(k) == v for k, v in bare.items()):
             out["merge"] = True     # what stands there alone is below what is given
+            other = getattr(cls(**{key or field: {"num_attention_heads": 2, "num_hidden_layers": 2}}), field)
+            for k in [k for k, v in bare.items() if k not in ("num_attention_heads", "num_hidden_layers") and plain(getattr(other, k, None)) != v]:
+                del bare[k]         # made of others
     return out
 
 
@@ -387,7 +406,7 @@ def write(t, out):
     cls = class_of(t)
     vary.BASE[t] = base_of(t)
     for field, s in {**(cls.sub_configs or {}), **{f: c for f, (c, _, auto) in undeclared(cls).items()}}.items():
-        st = NAMELESS.get((t, field)) or getattr(s, "model_type", None)
+        st = NAMELESS.get((t, field)) or getattr(s, "model_type", None) and type_of(s)
         if st:
             INNER[st] = s
         else:

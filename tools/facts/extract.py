@@ -29,7 +29,7 @@ TABLE = {}
 TYPES = {"Qwen3_5ForCausalLM": "qwen3_5_text", "Qwen3_5MoeForCausalLM": "qwen3_5_moe_text", "Qwen4ExpForCausalLM": "qwen4_exp_text",
          "MuseGlimmerForCausalLM": "muse_glimmer_text"}
 # Other model types that a class is built with: by name, or inside a wrapper.
-ALSO = {"Gemma4ForCausalLM": ["gemma4_unified_text"]}
+ALSO = {"Gemma4ForCausalLM": ["gemma4_unified_text"], "UnlimitedOCRForCausalLM": ["unlimited-ocr"]}
 # A text class that takes the text_config of a nested config.
 UNWRAP = {"Gemma4ForCausalLM": ["gemma4", "gemma4_unified"]}
 REFUSED = []
@@ -607,7 +607,7 @@ def build_file(arch, samples, uses):
             c = g.when([(Env(s, {}), s.ties.get(h) is not None) for s in samples], "tie")
             out["tie"] = {"head": h, "embed": emb.pop(), "if": c}
         elif not emb:
-            e = next((p for p, n in samples[0].nodes.items() if n.get("kind") == "embedding"), None)
+            e = next((p for what in ({"kind": "embedding"}, {"cls": "Embedding"}) for p, n in samples[0].nodes.items() if what.items() <= n.items()), None)
             out["tie"] = e and {"head": h, "embed": e, "if": "false"}
         else:
             g.unknown.append(f"tie: {h} with one of {sorted(emb)}")
@@ -849,15 +849,16 @@ def main():
     sys.exit(bool(bad))
 
 
-def pins(model_type, pre):
+def pins(model_type, pre, place=""):
     """What vary.PIN keeps as it is below a model type, as conditions."""
     import vary
-    for field, value in vary.PIN.get(model_type, {}).items():
-        yield f"{pre}{field} == {value!r}"
+    for field, value in {**vary.PIN.get(model_type, {}), **vary.PIN.get(place, {})}.items():
+        word = {None: "null", True: "true", False: "false"}.get(value) if value is None or isinstance(value, bool) else repr(value)
+        yield f"{pre}{field} == {word}"
     program = load("configs", model_type) or {}
     for field, sub in {**program.get("sub", {}), **program.get("auto", {})}.items():
         if sub["model_type"] and sub["model_type"] != model_type:
-            yield from pins(sub["model_type"], f"{pre}{field}.")
+            yield from pins(sub["model_type"], f"{pre}{field}.", f"{model_type}.{field}")
 
 
 def arch_is_wrapper(arch):

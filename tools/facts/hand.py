@@ -43,10 +43,12 @@ CONV1D = {"kind": "auto", "turned": ["c_attn", "c_proj", "c_fc"]}
 KEYED_GLM4_LITE = {**KEYED_MLA, "stacked": [r for r in KEYED_MLA["stacked"] if r[0] != "wk_weights_proj"]}
 # A tensor of one dimension is a matrix of one row.
 QWEN2_MOE = {"kind": "auto", "one_row": "mlp.shared_expert_gate"}
+# Multi-head or multi-head latent attention: of the rows of both, those lead nowhere whose module is not there.
+MHA = [[p[1:], n[1:], i] for p, n, i in QKV]
+DEEPSEEK = {**KEYED_MLA, "stacked": KEYED_MLA["stacked"] + MHA, "optional": ["fused_qkv_a_proj", "qkv_proj"]}
 # By key, a fused weight as a whole.
 FALCON = {"kind": "keyed", "dialect": "whole"}
-# Multi-head or multi-head latent attention: of the rows of both, those lead nowhere whose module is not there.
-KEYED_AXK1 = {**KEYED_MLA, "stacked": KEYED_GLM4_LITE["stacked"] + [[p[1:], n[1:], i] for p, n, i in QKV], "optional": ["fused_qkv_a_proj", "qkv_proj"]}
+KEYED_AXK1 = {**DEEPSEEK, "stacked": KEYED_GLM4_LITE["stacked"] + MHA}
 # The drafter's layers are left out before AutoWeightsLoader sees them.
 NO_DRAFTER = {"kind": "auto", "skip": ["layers.", "num_hidden_layers", "num_nextn_predict_layers"]}
 NO_DRAFTER_OUTSIDE = {"kind": "auto", "skip": ["model.layers.", "num_hidden_layers", "num_nextn_predict_layers"]}
@@ -89,7 +91,7 @@ GEMMA4_TEXT = {"kind": "auto", "mapper": {
 LOADERS = {
     "gemma4.Gemma4Model.load_weights": ("32b62235387f", GEMMA4),
     "gemma4.Gemma4ForCausalLM.load_weights": ("429b8461c557", GEMMA4_TEXT),
-    "deepseek_v2.DeepseekV2Model.load_weights": ("83579b19b333", KEYED_MLA),
+    "deepseek_v2.DeepseekV2Model.load_weights": ("83579b19b333", DEEPSEEK),
     "llama4.Llama4Model.load_weights": ("d4fa57e9bdc9", LLAMA4),
     "llama4.Llama4ForCausalLM.load_weights": ("507ce68d4f16", LLAMA4_TEXT),
     "mllama4.Llama4ForConditionalGeneration.load_weights": ("e15e991dc4c0", LLAMA4_WRAPPER),

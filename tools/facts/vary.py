@@ -86,20 +86,30 @@ FLAG = re.compile(r"bias$|^(use|is|has|add|enable|apply)_|norm$|_lora$")
 # Fields that a config class has no default for, by model type: always given.
 BASE = {}
 # Fields that the search cannot follow, by model type: facts hold for these values only, and their files say so (`only`).
-PIN = {"mlp_projector": {"depth": 2}, "hrm_text": {"H_cycles": 2, "L_cycles": 3},
-       "deepseek_v4": {"head_dim": 512, "qk_rope_head_dim": 64, "index_head_dim": 128}}
+# `wrapper.field`: of the sub-config of that wrapper alone (VALUES too); a value for `field.model_type` is the type of a sub-config that may be any.
+PIN = {
+    "mlp_projector": {"depth": 2}, "deepseek_vl_v2": {"tile_tag": "2D"}, "unlimited-ocr": {"tile_tag": "2D"}, "unlimited_ocr": {"tile_tag": "2D"},
+    "kanana-1.5-v.projector_config": {"depth": 2, "mlp_depth": 2},
+    "glmasr": {"text_config.model_type": "llama"}, "funaudiochat": {"text_config.model_type": "qwen3"},
+    "cohere_asr_remote": {"encoder.subsampling_factor": 8, "encoder.feat_out": -1},
+    "gemma3n_vision": {"architecture": "mobilenetv5_300m_enc", "model_args": None},
+    "hrm_text": {"H_cycles": 2, "L_cycles": 3},
+    "deepseek_v4": {"head_dim": 512, "qk_rope_head_dim": 64, "index_head_dim": 128},
+}
 # Whether a nullable field or an extra key is there at all. Of a config class that is remote code all fields are given, since nobody knows its defaults.
 NULL, EXTRA_KEY, CHANGE = .3, .5, .75
 
 
-def config(model_type, rng, extra=(), top=True, table=None):
-    """A raw config; `extra` are (model type, field) that the model reads beyond the declared ones."""
+def config(model_type, rng, extra=(), top=True, table=None, place=""):
+    """A raw config; `extra` are (model type, field) that the model reads beyond the declared ones; `place` is `wrapper.field` of a sub-config."""
     p = load("configs", model_type)
-    d = {"model_type": model_type, **copy.deepcopy(BASE.get(model_type, {}))}
+    # A program may have another name than the type that files have.
+    named, pinned = p.get("model_type", model_type), {**PIN.get(model_type, {}), **PIN.get(place, {})}
+    d = {"model_type": named, **copy.deepcopy(BASE.get(model_type, {}))}
     fields = {f: guess(v) for f, v in p["fields"].items()}
     names = set(re.findall(r"[a-z_]\w*", " ".join(e for _, e in p.get("derive", [])))) - set(fields)
-    own = VALUES.get(model_type, {})
-    for n in sorted(names | {f for t, f in extra if t == model_type} | set(BASE.get(model_type, ())) | set(own)):
+    own = {**VALUES.get(model_type, {}), **VALUES.get(place, {})}
+    for n in sorted(names | {f for t, f in extra if t == named} | set(BASE.get(model_type, ())) | set(own)):
         if n in own:
             fields[n] = dict(type="any", default=fields.get(n, {}).get("default"), extra=n not in fields)
         elif n in fields:
@@ -143,20 +153,21 @@ def config(model_type, rng, extra=(), top=True, table=None):
         elif "bool" in t.split("|"):
             d[f] = rng.random() < .5
     settle(d, {**{f: v.get("default") for f, v in fields.items()}, **d}, rng)
-    d |= PIN.get(model_type, {})
+    d |= {k: v for k, v in pinned.items() if "." not in k}
     for f, sub in p.get("sub", {}).items():
         t = sub["model_type"]
         if top and f not in ("text_config", "vision_config") and rng.random() < NULL:
             d[f] = None
             continue
-        d[sub.get("from", f)] = config(t, rng, extra, False, table)
+        d[sub.get("from", f)] = config(t, rng, extra, False, table, f"{model_type}.{f}")
     for f, sub in p.get("auto", {}).items():
         t = sub["model_type"] or (sub["default"] or {}).get("model_type")
         others = next((ts for ts in AUTO if t in ts), [t])
-        t = t if sub.get("merge") or rng.random() < .6 else rng.choice([x for x in others if load("configs", x)] or [t])
+        t = pinned.get(f"{f}.model_type", t)
+        t = t if f"{f}.model_type" in pinned or sub.get("merge") or rng.random() < .6 else rng.choice([x for x in others if load("configs", x)] or [t])
         t = t or "llama"        # it has to name one
         key = sub.get("from", f)
-        d[key] = config(t, rng, extra, False, table)
+        d[key] = config(t, rng, extra, False, table, f"{model_type}.{f}")
         named = (sub["default"] or {}).get("architectures")
         if named and t == sub["model_type"]:
             d[key]["architectures"] = named
@@ -194,6 +205,8 @@ def settle(d, full, rng):
         if a in full and b in full:
             d[b] = rng.choice((1, 2, 3))
             d[a] = rng.randrange(d[b])
+    if number(full.get("num_kv_shared_layers")) and number(full.get("num_hidden_layers")) and full["num_kv_shared_layers"] > full["num_hidden_layers"]:
+        d["num_kv_shared_layers"] = full["num_hidden_layers"] - 1
     if "n_group" in full and "topk_group" in full:      # of one kind or none, whatever the method of choice
         d["n_group"] = d["topk_group"] = 1
     if number(full.get("pad_token_id")) and full["pad_token_id"] >= 1000:

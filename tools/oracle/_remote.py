@@ -44,7 +44,7 @@ PERCEPTION = {"model_type": "perception_encoder", "patch_size": 14, "output_dim"
 OVIS = {"vit_config": SIGLIP2, "visual_vocab_size": 65536, "hidden_size": 4096}
 
 # Class names that vLLM asks for, fields whose dicts a remote class turns into objects, and sub-configs that it leaves dicts.
-NAMES = {"new": "NewConfig", "xlm-roberta-flash": "XLMRobertaFlashConfig"}
+NAMES = {"new": "NewConfig", "xlm-roberta-flash": "XLMRobertaFlashConfig", "dots_ocr": "DotsOCRConfig"}
 RAW = {"glm-4v": ("vision_config",), "clef_omni": ("joint_head_config",)}
 OBJECTS = {"nemotron-nas": ("block_configs",)}
 DECI_BLOCK = {"attention": {"n_heads_in_group": 8, "no_op": False, "replace_with_linear": False}, "ffn": {"ffn_mult": 2.625, "no_op": False, "replace_with_linear": False}}
@@ -157,7 +157,10 @@ REMOTE = {
                                   "num_attention_heads": 16, "num_key_value_heads": 16, "head_dim": 72, "hidden_act": "silu", "intermediate_size": 18944,
                                   "text_hidden_size": 3584},
                "text_config": MOLMO_TEXT, "image_patch_id": 7, "tie_word_embeddings": False},
-    "dots_ocr": {"_class": "vllm.transformers_utils.configs.dotsocr:DotsOCRConfig", "hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28,
+    "dots_ocr": {"_base": "qwen2", "image_token_id": 151665, "video_token_id": 151656, "vision_config": {
+        "model_type": "dots_vit", "embed_dim": 1536, "hidden_size": 1536, "intermediate_size": 4224, "num_hidden_layers": 42, "num_attention_heads": 12,
+        "num_channels": 3, "patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 1, "rms_norm_eps": 1e-5, "use_bias": False, "is_causal": False,
+        "post_norm": True}, "hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28,
                  "num_attention_heads": 12, "num_key_value_heads": 2, "vocab_size": 151936},
     "interns2_mobius": {"_base": "qwen3_5_moe", "text_config": {"model_type": "qwen3_5_moe_text", "num_blocks": 10, "layer_scale": False}},
     "clef_omni": {"_base": "qwen3_omni_moe", "joint_head_config": {"hidden_size": 2048, "width": 512, "routing_layers": 2, "layers": 2, "heads": 8,
