@@ -75,6 +75,17 @@ DERIVE = {
                         "'*', 'full_attention', '-', 'mlp') if hybrid_override_pattern != null else "
                         "['linear_attention', 'moe', 'full_attention', 'mlp']"],
         ["layer_types", REMAP.format("layer_types")], ["layers_block_type", "layer_types"], ["num_hidden_layers", "len(layer_types)"]],
+    "minimax_m3_text": [["moe_layer_freq", "moe_layer_freq if moe_layer_freq != null else step(60, 3, 0, 1)"]],
+    "moondream3": [[field, f"config.text.{short} if config.text.{short} != null else {n}"] for field, short, n in (
+        ("num_hidden_layers", "n_layers", 24), ("vocab_size", "vocab_size", 51200), ("hidden_size", "dim", 2048), ("num_attention_heads", "n_heads", 32),
+        ("num_key_value_heads", "n_kv_heads", 32), ("intermediate_size", "ff_dim", 8192))],
+    "moss_transcribe_diarize": [
+        ["adaptor_input_dim", "adaptor_input_dim if adaptor_input_dim != null else audio_config.d_model * audio_merge_size"],
+        *([field, f"text_config.{field}"] for field in ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+                                                        "num_key_value_heads", "head_dim", "attention_bias", "max_position_embeddings")), ["is_causal", "true"]],
+    "openvla": [["timm_model_ids", "timm_model_ids if timm_model_ids else ['vit_large_patch14_reg4_dinov2.lvd142m', 'vit_so400m_patch14_siglip_224']"],
+                ["timm_override_act_layers", "timm_override_act_layers if timm_override_act_layers else [null, null]"],
+                ["image_sizes", "image_sizes if image_sizes else [224, 224]"]],
     "gemma4_text": GEMMA4_TEXT,
     "gemma4_unified_text": GEMMA4_TEXT,
 }
@@ -87,6 +98,8 @@ CHECKS = {"llama": [MULTIPLE], "gemma2": [MULTIPLE], "gemma3_text": [MULTIPLE]}
 # `flat`: made of the fields of the config around it.
 SUB_DEFAULT = {("qwen3_asr", "thinker_config"): "flat", ("gemma4", "text_config"): "class", ("gemma4_unified", "text_config"): "class", ("qwen2_5_vl", "text_config"): "flat",
                ("qwen2_5_vl", "vision_config"): "class",
+               # It has sizes of its own for those that are absent, which no checkpoint does without.
+               ("moss_transcribe_diarize", "text_config"): "null", ("moss_transcribe_diarize", "audio_config"): "null",
                **{(t, f): "class" for t in ("gemma3", "qwen3_vl", "llama4") for f in ("text_config", "vision_config")}}
 ALL = ["llama", "gemma2", "gemma3", "gemma3_text", "siglip_vision_model", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "qwen2_5_vl",
        "qwen2_5_vl_text", "qwen2_5_vl_vision", "qwen3_vl", "qwen3_vl_text", "qwen3_vl_vision", "phi3", "granite", "llama4", "llama4_text",
@@ -202,13 +215,15 @@ def text_path(cls):
 def undeclared(cls):
     """Sub-configs that a constructor makes without saying so in `sub_configs`: field -> (class, key it is made from, whether its own
     `model_type` names the class)."""
+    from transformers import PreTrainedConfig
     if cls.sub_configs:
         return {}
-    init = cls.__dict__.get("__init__")
-    try:
-        text = inspect.getsource(init) if init else ""
-    except (OSError, TypeError):
-        return {}
+    text = ""
+    for c in cls.__mro__[:cls.__mro__.index(PreTrainedConfig)] if PreTrainedConfig in cls.__mro__ else ():
+        try:
+            text += inspect.getsource(c.__dict__["__init__"]) if "__init__" in c.__dict__ else ""
+        except (OSError, TypeError):
+            return {}
     out = {}
     for f in dict.fromkeys(re.findall(r"self\.(\w+_config)(?:: [\w. |]+)? = ", text)):
         value = next(v for v in re.findall(rf"self\.{f}(?:: [\w. |]+)? = (.{{1,200}})", text, re.S) if not v.startswith("None"))
@@ -376,6 +391,7 @@ INNER = {}
 def class_of(t):
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../oracle"))
     from _configs import config_class
+    import vllm.transformers_utils.configs.ovis     # noqa: F401  it registers two more
     try:
         return config_class(t)
     except KeyError:
