@@ -126,7 +126,7 @@ EXPRESSIONS = {
     "MolmoForCausalLM": ["(embedding_size if embedding_size else vocab_size) + 128", "embedding_size if embedding_size else vocab_size"],
     "Moondream3ForCausalLM": [
         *(given(f"config.{part}.{f}", n) for part, fields in MOONDREAM.items() for f, n in fields.items()),
-        f"layer >= {given('config.text.moe.start_layer', 4)}",
+        f"layer >= ({given('config.text.moe.start_layer', 4)})",
         f"({given('config.text.dim', 2048)}) // ({given('config.text.n_heads', 32)})",
         f"(({given('config.vision.crop_size', 378)}) // ({given('config.vision.enc_patch_size', 14)})) * (({given('config.vision.crop_size', 378)}) // ({given('config.vision.enc_patch_size', 14)}))"],
     "Ovis": ["visual_tokenizer_config.backbone_config.model_type in ['aimv2', 'aimv2_vision_model']", "visual_tokenizer_config.backbone_config.model_type == 'siglip_vision_model'",
@@ -150,7 +150,7 @@ VALUES = {
                    "input_local_dim": lambda r, d: (d.get("input_local_attn_heads") or 64) * 16 * r.randint(1, 12), "projection_layers": lambda r, d: r.choice((1, 2)),
                    "input_local_layers": lambda r, d: r.randint(2, 6), "add_post_norm": lambda r, d: r.random() < .5},
     # The tower inside, whose fields it takes as if they were those of `aimv2_vision_model`.
-    "aimv2": {"hidden_size": lambda r, d: d["num_attention_heads"] * 16 * r.randint(2, 12), "intermediate_size": lambda r, d: 8 * r.randint(20, 200),
+    "aimv2": {"hidden_size": lambda r, d: (d.get("num_attention_heads") or 8) * 16 * r.randint(2, 12), "intermediate_size": lambda r, d: 8 * r.randint(20, 200),
               "num_hidden_layers": lambda r, d: r.randint(2, 5), "num_channels": lambda r, d: r.choice((1, 3)), "patch_size": lambda r, d: r.choice((7, 14)),
               "image_size": lambda r, d: 14 * r.randint(4, 20), "qkv_bias": lambda r, d: r.random() < .5, "mlp_bias": lambda r, d: r.random() < .5},
     "siglip_visual_tokenizer": {"hidden_stride": lambda r, d: r.choice((1, 2, 3)), "vocab_size": lambda r, d: r.randint(1000, 70000)},
