@@ -360,6 +360,15 @@ fn call(f: &str, args: &[Value]) -> Value {
             let all: Option<Vec<i64>> = s.split(',').map(|x| x.trim().parse().ok()).collect();
             all.map_or(Value::Null, Value::from)
         }
+        // One field of every entry of a list; `v` where an entry does not have it.
+        ("column", [Value::Array(list), Value::String(field), v]) if list.iter().all(Value::is_object) => {
+            Value::Array(list.iter().map(|x| x.get(field).unwrap_or(v).clone()).collect())
+        }
+        // A list without repetitions.
+        ("unique", [Value::Array(list)]) => {
+            let mut seen = std::collections::HashSet::new();
+            Value::Array(list.iter().filter(|x| seen.insert(x.to_string())).cloned().collect())
+        }
         ("with_last", [Value::Array(list), v]) => {
             let mut list = list.clone();
             if let Some(last) = list.last_mut() {
@@ -410,6 +419,17 @@ mod tests {
         assert_eq!(eval("ints('3, 4,5')"), json!([3, 4, 5]));
         assert_eq!(eval("ints('3,x')"), json!(null));
         assert_eq!(eval("layer in ints('1,2')"), json!(true));
+    }
+
+    #[test]
+    fn fields_of_entries() {
+        let config = json!({"teachers": [{"name": "a"}, {"name": "b", "use": false}, {"name": "a", "use": true}], "odd": [{"name": "a"}, 3]});
+        let eval = |text: &str| Expr::parse(text).unwrap().eval(&Scope::new(&config, &[]));
+        assert_eq!(eval("column(teachers, 'name', null)"), json!(["a", "b", "a"]));
+        assert_eq!(eval("unique(column(teachers, 'name', null))"), json!(["a", "b"]));
+        assert_eq!(eval("count(column(teachers, 'use', true), true)"), json!(2));
+        assert_eq!(eval("column(odd, 'name', null)"), json!(null));
+        assert_eq!(eval("unique(missing)"), json!(null));
     }
 
     #[test]

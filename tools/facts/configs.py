@@ -97,6 +97,17 @@ DERIVE = {
               ["layer_types", "words(layer_types, 'sparse_attention', 'indexed_attention', 'sparse', 'indexed_attention')"],
               ["layer_types", REMAP.format("layer_types")],
               ["head_dtype", "'float32' if enable_lm_head_fp32 and head_dtype == null else head_dtype"]],
+    "minimax_m3_text": [["moe_layer_freq", "moe_layer_freq if moe_layer_freq != null else step(60, 3, 0, 1)"]],
+    "moondream3": [[field, f"config.text.{short} if config.text.{short} != null else {n}"] for field, short, n in (
+        ("num_hidden_layers", "n_layers", 24), ("vocab_size", "vocab_size", 51200), ("hidden_size", "dim", 2048), ("num_attention_heads", "n_heads", 32),
+        ("num_key_value_heads", "n_kv_heads", 32), ("intermediate_size", "ff_dim", 8192))],
+    "moss_transcribe_diarize": [
+        ["adaptor_input_dim", "adaptor_input_dim if adaptor_input_dim != null else audio_config.d_model * audio_merge_size"],
+        *([field, f"text_config.{field}"] for field in ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+                                                        "num_key_value_heads", "head_dim", "attention_bias", "max_position_embeddings")), ["is_causal", "true"]],
+    "openvla": [["timm_model_ids", "timm_model_ids if timm_model_ids else ['vit_large_patch14_reg4_dinov2.lvd142m', 'vit_so400m_patch14_siglip_224']"],
+                ["timm_override_act_layers", "timm_override_act_layers if timm_override_act_layers else [null, null]"],
+                ["image_sizes", "image_sizes if image_sizes else [224, 224]"]],
     "gemma4_text": GEMMA4_TEXT,
     # The same code, of a class that does not declare `attention_k_eq_v`.
     "diffusion_gemma_text": [[f, e.replace(" if attention_k_eq_v else null", "")] for f, e in GEMMA4_TEXT],
@@ -117,6 +128,8 @@ CHECKS = {"llama": [MULTIPLE], "gemma2": [MULTIPLE], "gemma3_text": [MULTIPLE], 
 # `flat`: made of the fields of the config around it.
 SUB_DEFAULT = {("qwen3_asr", "thinker_config"): "flat", ("gemma4", "text_config"): "class", ("gemma4_unified", "text_config"): "class", ("qwen2_5_vl", "text_config"): "flat",
                ("qwen2_5_vl", "vision_config"): "class",
+               # It has sizes of its own for those that are absent, which no checkpoint does without.
+               ("moss_transcribe_diarize", "text_config"): "null", ("moss_transcribe_diarize", "audio_config"): "null",
                **{(t, f): "class" for t in ("gemma3", "qwen3_vl", "llama4") for f in ("text_config", "vision_config")}}
 ALL = ["llama", "gemma2", "gemma3", "gemma3_text", "siglip_vision_model", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "qwen2_5_vl",
        "qwen2_5_vl_text", "qwen2_5_vl_vision", "qwen3_vl", "qwen3_vl_text", "qwen3_vl_vision", "phi3", "granite", "llama4", "llama4_text",
@@ -246,11 +259,11 @@ def text_path(cls):
 def undeclared(cls):
     """Sub-configs that a constructor makes without saying so in `sub_configs`: field -> (class, key it is made from, whether its own
     `model_type` names the class)."""
+    from transformers import PreTrainedConfig
     if cls.sub_configs:
         return {}
-    from transformers import PreTrainedConfig
     text = ""
-    for c in cls.__mro__[:cls.__mro__.index(PreTrainedConfig)]:     # a constructor may leave it to its parent's
+    for c in cls.__mro__[:cls.__mro__.index(PreTrainedConfig)] if PreTrainedConfig in cls.__mro__ else ():     # a constructor may leave it to its parent's
         try:
             text += inspect.getsource(c.__dict__["__init__"])
         except (KeyError, OSError, TypeError):
@@ -425,6 +438,7 @@ INNER = {}
 def class_of(t):
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../oracle"))
     from _configs import config_class
+    import vllm.transformers_utils.configs.ovis     # noqa: F401  it registers two more
     try:
         return config_class(t)
     except KeyError:

@@ -1,6 +1,7 @@
 """Expressions of the fact files, with the meaning that src/facts/expr.rs gives them: total, null for what has no meaning."""
 import ast
 import functools
+import json
 
 CONST = {"null": None, "true": True, "false": False}
 
@@ -147,6 +148,10 @@ def call(f, a):
             return list(range(*a)) if a[2] > 0 else None
         if f == "ints":
             return [int(x) for x in a[0].split(",")]
+        if f == "column":
+            return [x.get(a[1], a[2]) for x in a[0]] if isinstance(a[0], list) else None
+        if f == "unique":
+            return list({json.dumps(x): x for x in a[0]}.values()) if isinstance(a[0], list) else None
         if f == "with_last":
             return a[0][:-1] + [a[1]] if a[0] else []
         if f == "at_indices":

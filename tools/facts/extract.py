@@ -878,20 +878,29 @@ def file_of(arch):
     return arch if cls.startswith("Transformers") else cls
 
 
+def bases(t, given, depth=0):
+    """Tells vary the fields that configs of a model type and of its sub-configs always have; `given` are more of them, dotted for sub-configs."""
+    import vary
+    from _configs import FIXES
+    from configs import base_of
+    vary.BASE[t] = {**base_of(t), **{k: v for k, v in given.items() if not k.startswith("-") and "." not in k}}
+    program = load("configs", t) or {}
+    for field, sub in {**program.get("sub", {}), **program.get("auto", {})}.items():    # text_config.head_dim
+        below = {k.partition(".")[2]: v for k, v in {**FIXES.get(t, {}), **given}.items() if k.startswith(field + ".")}
+        for inner in [sub["model_type"]] if sub["model_type"] else vary.KINDS.get((t, field), []):
+            if inner != t and depth < 3:
+                bases(inner, below, depth + 1)
+
+
 def prepare(pairs, rng, wrapper):
     """Fields that the model reads beyond the declared ones; `pairs` are architectures and model types."""
     import vary
-    from _configs import EXTRA, FIXES, borrowed
-    from configs import base_of
+    from _configs import EXTRA, borrowed
     REFUSED.clear()
     vary.EXTRA_KEY = 1 if all(borrowed(arch) for arch, _ in pairs) else .5
     for arch, t in pairs:
         own = EXTRA.get(arch, (t, {}))[1]
-        vary.BASE[t] = {**base_of(t), **{k: v for k, v in own.items() if not k.startswith("-") and "." not in k}}
-        program = load("configs", t) or {}
-        for field, sub in {**program.get("sub", {}), **{k: v for k, v in program.get("auto", {}).items() if v["model_type"]}}.items():    # text_config.head_dim
-            given = {k.partition(".")[2]: v for k, v in {**FIXES.get(t, {}), **own}.items() if k.startswith(field + ".")}
-            vary.BASE[sub["model_type"]] = {**base_of(sub["model_type"]), **{k: v for k, v in given.items() if "." not in k}}
+        bases(t, own)
     extra = set()
     for i in range(max(4, 2 * len(pairs))):
         arch, t = pairs[i % len(pairs)]

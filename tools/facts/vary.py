@@ -95,7 +95,12 @@ PIN = {
     "gemma3n_vision": {"architecture": "mobilenetv5_300m_enc", "model_args": None},
     "hrm_text": {"H_cycles": 2, "L_cycles": 3},
     "deepseek_v4": {"head_dim": 512, "qk_rope_head_dim": 64, "index_head_dim": 128},
+    "mimo_audio": {"audio_channels": 8, "speech_vocab_size": "1025-1025-129-129-129-129-129-129"}, "molmo2_adapter": {"vit_layers": [-3, -9]},
+    "parakeet_sound": {"subsampling_factor": 8, "subsampling_conv_stride": 2},
+    "openvla": {"timm_model_ids": ["vit_large_patch14_reg4_dinov2.lvd142m", "vit_so400m_patch14_siglip_224"]},
 }
+# Sub-configs that are always there: without them nothing is known.
+MUST = {("moss_transcribe_diarize", "audio_config")}
 # Whether a nullable field or an extra key is there at all. Of a config class that is remote code all fields are given, since nobody knows its defaults.
 NULL, EXTRA_KEY, CHANGE = .3, .5, .75
 
@@ -156,7 +161,7 @@ def config(model_type, rng, extra=(), top=True, table=None, place=""):
     d |= {k: v for k, v in pinned.items() if "." not in k}
     for f, sub in p.get("sub", {}).items():
         t = sub["model_type"]
-        if top and f not in ("text_config", "vision_config") and rng.random() < NULL:
+        if top and f not in ("text_config", "vision_config") and (model_type, f) not in MUST and rng.random() < NULL:
             d[f] = None
             continue
         d[sub.get("from", f)] = config(t, rng, extra, False, table, f"{model_type}.{f}")
@@ -165,7 +170,7 @@ def config(model_type, rng, extra=(), top=True, table=None, place=""):
         others = next((ts for ts in AUTO if t in ts), [t])
         t = pinned.get(f"{f}.model_type", t)
         t = t if f"{f}.model_type" in pinned or sub.get("merge") or rng.random() < .6 else rng.choice([x for x in others if load("configs", x)] or [t])
-        t = t or "llama"        # it has to name one
+        t = rng.choice(KINDS.get((model_type, f), [t or "llama"]))      # it has to name one
         key = sub.get("from", f)
         d[key] = config(t, rng, extra, False, table, f"{model_type}.{f}")
         named = (sub["default"] or {}).get("architectures")
@@ -175,6 +180,9 @@ def config(model_type, rng, extra=(), top=True, table=None, place=""):
 
 
 # Sub-configs that stand for each other where any class is taken.
+# What a sub-config of any class may be where few are good.
+KINDS = {("ovis", "visual_tokenizer_config"): ["aimv2_visual_tokenizer", "siglip_visual_tokenizer"], ("aimv2_visual_tokenizer", "backbone_config"): ["aimv2"],
+         ("siglip_visual_tokenizer", "backbone_config"): ["siglip_vision_model"], ("ovis", "text_config"): ["qwen2", "llama", "gemma2"]}
 AUTO = [["llama", "qwen2", "qwen3", "mistral"], ["clip_vision_model", "siglip_vision_model", "pixtral"]]
 
 
