@@ -170,11 +170,44 @@ def tower_m3(rng: random.Random, d):
             **some(multimodal_projector_bias=rng.random() < .5, patch_merge_bias=rng.random() < .5)}
 
 
+def laguna_heads(rng, d):
+    """Heads of every layer, multiples of the number of key heads."""
+    kv = d.get("num_key_value_heads") or 8
+    return [kv * rng.choice((1, 2, 3)) for _ in range(d["num_hidden_layers"])] if rng.random() < .7 else None
+
+
+def kda(rng, d):
+    """Kimi's layers of linear attention, counted from one, and their sizes."""
+    if rng.random() < .15:
+        return None
+    n = d.get("num_hidden_layers") or 27
+    linear = [i for i in range(1, n + 1) if rng.random() < .6]
+    return {"kda_layers": linear, "full_attn_layers": [i for i in range(1, n + 1) if i not in linear], "num_heads": rng.choice((2, 4, 8)),
+            "head_dim": rng.choice((32, 64, 128)), "short_conv_kernel_size": rng.choice((2, 3, 4)), "gate_lower_bound": -5.0,
+            "use_full_rank_gate": rng.random() < .5}
+
+
+LAGUNA = "num_attention_heads_per_layer[layer]"
+
+
+def kimi(pre):
+    """Kimi's layers; `pre` is where their config is."""
+    c = f"{pre}linear_attn_config"
+    return [f"{c} != null and (layer + 1) in {c}.kda_layers", f"{c} == null or not (layer + 1) in {c}.kda_layers",
+            f"{pre}num_experts != null and layer >= {pre}first_k_dense_replace and layer % {pre}moe_layer_freq == 0",
+            *(f"{c}.{f}" for f in ("num_heads", "head_dim", "short_conv_kernel_size", "use_full_rank_gate")), f"{c}.num_heads * {c}.head_dim",
+            f"{pre}attn_res_block_size != null"]
+
+
 # Class → expressions over its config (and `layer`), tried beside the fields.
 EXPRESSIONS = {
     "Step3TextForCausalLM": ["layer in (ints(moe_layers_enum) if moe_layers_enum != null else range(1, num_hidden_layers, 1))"],
     "Step3VLForConditionalGeneration": ["layer in (ints(text_config.moe_layers_enum) if text_config.moe_layers_enum != null else "
                                         "range(1, text_config.num_hidden_layers, 1))"],
+    "LagunaForCausalLM": [LAGUNA, f"{LAGUNA} * head_dim", "mlp_layer_types[layer] == 'sparse' and num_experts > 0", "gating == true or gating == 'per-head'",
+                          f"{LAGUNA} if gating == true or gating == 'per-head' else {LAGUNA} * head_dim", "layer_types[layer] == 'sliding_attention' and swa_attention_sink_enabled"],
+    "KimiLinearForCausalLM": kimi(""),
+    "KimiK3ForConditionalGeneration": kimi("text_config."),
     # Text models.
     # A map of attributes that the model itself sets hides these from the watch on what is read.
     "TeleChat2ForCausalLM": ["n_layer", "ffn_hidden_size", "n_head"],
@@ -271,6 +304,9 @@ EXPRESSIONS = {
 # Model type → field → value, a function of a random generator and the config so far: fields whose name does not tell what they may hold.
 VALUES = {
     "step3_text": {"moe_layers_enum": indices},
+    "laguna": {"num_attention_heads_per_layer": laguna_heads, "gating": lambda r, d: r.choice((True, False, "per-head", "per-element")),
+               "mlp_layer_types": lambda r, d: words_of(r, d, "dense", "sparse"), "layer_types": lambda r, d: words_of(r, d, "full_attention", "sliding_attention")},
+    "kimi_linear": {"linear_attn_config": kda},
     # Text models.
     "nemotron-nas": {"block_configs": blocks},
     "step3p5": {"moe_layers_enum": indices, "num_attention_groups": groups, "attention_other_setting": other_attention,
