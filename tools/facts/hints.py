@@ -187,7 +187,9 @@ def kda(rng, d):
             "use_full_rank_gate": rng.random() < .5}
 
 
-LAGUNA = "num_attention_heads_per_layer[layer]"
+# Tables of n-grams, each a little larger than the one before.
+NGRAMS = "emb_split_num * (emb_neighbor_num - 1)"
+LAGUNA = "(num_attention_heads_per_layer[layer] if num_attention_heads_per_layer != null else num_attention_heads)"
 
 
 def kimi(pre):
@@ -204,7 +206,10 @@ EXPRESSIONS = {
     "Step3TextForCausalLM": ["layer in (ints(moe_layers_enum) if moe_layers_enum != null else range(1, num_hidden_layers, 1))"],
     "Step3VLForConditionalGeneration": ["layer in (ints(text_config.moe_layers_enum) if text_config.moe_layers_enum != null else "
                                         "range(1, text_config.num_hidden_layers, 1))"],
-    "LagunaForCausalLM": [LAGUNA, f"{LAGUNA} * head_dim", "mlp_layer_types[layer] == 'sparse' and num_experts > 0", "gating == true or gating == 'per-head'",
+    **dict.fromkeys(("LongcatFlashForCausalLM", "LongcatFlashNgramForCausalLM"), [
+        "num_layers", "ngram_vocab_size_ratio != null", NGRAMS, f"hidden_size // ({NGRAMS})",
+        f"{NGRAMS} * int(ngram_vocab_size_ratio * vocab_size) + {NGRAMS} * {NGRAMS}"]),
+    "LagunaForCausalLM": [LAGUNA, f"{LAGUNA} * head_dim", "(mlp_layer_types[layer] == 'sparse' if mlp_layer_types != null else layer > 0) and num_experts > 0", "gating == true or gating == 'per-head'",
                           f"{LAGUNA} if gating == true or gating == 'per-head' else {LAGUNA} * head_dim", "layer_types[layer] == 'sliding_attention' and swa_attention_sink_enabled"],
     "KimiLinearForCausalLM": kimi(""),
     "KimiK3ForConditionalGeneration": kimi("text_config."),
@@ -306,7 +311,14 @@ VALUES = {
     "step3_text": {"moe_layers_enum": indices},
     "laguna": {"num_attention_heads_per_layer": laguna_heads, "gating": lambda r, d: r.choice((True, False, "per-head", "per-element")),
                "mlp_layer_types": lambda r, d: words_of(r, d, "dense", "sparse"), "layer_types": lambda r, d: words_of(r, d, "full_attention", "sliding_attention")},
-    "kimi_linear": {"linear_attn_config": kda},
+    "longcat_flash": {"num_hidden_layers": lambda r, d: 2 * r.randint(1, 4), "num_layers": lambda r, d: d["num_hidden_layers"] // 2,
+                      "ngram_vocab_size_ratio": lambda r, d: r.choice((None, 2, 3)), "emb_split_num": lambda r, d: r.choice((2, 4)),
+                      "emb_neighbor_num": lambda r, d: r.choice((2, 3))},
+    "kimi_linear": {"linear_attn_config": kda, "mla_use_nope": lambda r, d: True, "num_experts": lambda r, d: r.choice((None, 8, 16)),
+                    "num_experts_per_token": lambda r, d: 2, "num_shared_experts": lambda r, d: r.choice((0, 1, 2)), "attn_res_block_size": lambda r, d: r.choice((None, 2, 4)),
+                    "q_lora_rank": lambda r, d: r.choice((None, 64, 192)), "first_k_dense_replace": lambda r, d: r.randint(0, 3),
+                    "mla_use_output_gate": lambda r, d: r.random() < .5, "routed_expert_hidden_size": lambda r, d: r.choice((None, 256, 384)),
+                    **{f: lambda r, d: 16 * r.randint(2, 9) for f in ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "moe_intermediate_size")}},
     # Text models.
     "nemotron-nas": {"block_configs": blocks},
     "step3p5": {"moe_layers_enum": indices, "num_attention_groups": groups, "attention_other_setting": other_attention,
