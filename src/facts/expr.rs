@@ -355,6 +355,9 @@ fn call(f: &str, args: &[Value]) -> Value {
             }
             _ => Value::Null,
         },
+        // The places of a list that hold v; and the place of the first one.
+        ("where", [Value::Array(a), v]) => (0..a.len()).filter(|&i| equal(&a[i], v)).collect(),
+        ("place", [Value::Array(list), v]) => list.iter().position(|x| equal(x, v)).map_or(Value::Null, Value::from),
         // The numbers of a string: `1,2,3`.
         ("ints", [Value::String(s)]) => {
             let all: Option<Vec<i64>> = s.split(',').map(|x| x.trim().parse().ok()).collect();
@@ -430,6 +433,15 @@ mod tests {
         assert_eq!(eval("count(column(teachers, 'use', true), true)"), json!(2));
         assert_eq!(eval("column(odd, 'name', null)"), json!(null));
         assert_eq!(eval("unique(missing)"), json!(null));
+    }
+
+    #[test]
+    fn places_of_a_list() {
+        assert_eq!(eval("where(types, 'a')"), json!([0, 2]));
+        assert_eq!(eval("where(types, 'c') + [1]"), json!([1]));
+        assert_eq!(eval("where(missing, 'a')"), json!(null));
+        assert_eq!(eval("place(types, 'b') + place(where(types, 'a'), 2)"), json!(2));
+        assert_eq!(eval("place(types, 'c')"), json!(null));
     }
 
     #[test]

@@ -87,6 +87,15 @@ DERIVE = {
         ["linear_key_head_dim", "int(0.75 * hidden_size / linear_num_key_heads) if linear_key_head_dim == null else linear_key_head_dim"],
         ["linear_value_head_dim", "2 * linear_key_head_dim if linear_value_head_dim == null else linear_value_head_dim"]],
     "dbrx": [["num_key_value_heads", "attn_config.kv_n_heads"]],
+    "zamba2": HEADS + [
+        ["intermediate_size", "intermediate_size or 4 * hidden_size"], ["attention_hidden_size", "2 * hidden_size"],
+        ["attention_head_dim", "2 * hidden_size // num_attention_heads"], ["head_dim", "attention_head_dim"],
+        ["mamba_headdim", "int(mamba_expand * hidden_size) // n_mamba_heads"], ["kv_channels", "hidden_size // num_attention_heads"],
+        ["num_query_groups", "num_attention_heads"], ["max_position_embeddings", "16384 if use_long_context else max_position_embeddings"],
+        ["layers_block_type", "layers_block_type if layers_block_type != null else "
+                              "at_places(54, [6, 12, 18, 24, 30, 36, 42, 47, 51], 'linear_attention', 'hybrid')"],
+        ["layers_block_type", REMAP.format("layers_block_type")], ["layer_types", "layers_block_type"],
+        ["hybrid_layer_ids", "where(layers_block_type, 'hybrid')"]],
     # The number of layers is that of all rounds together, unless the file says both.
     "hrm_text": [["L_bp_cycles", "[2] if L_bp_cycles == null else L_bp_cycles"],
                  ["embedding_scale", "1.0 / initializer_range if embedding_scale == null else embedding_scale"],
@@ -96,6 +105,7 @@ DERIVE = {
               ["mlp_layer_types", "at_places(num_hidden_layers, [0], 'sparse', 'dense') if mlp_layer_types == null else mlp_layer_types"],
               ["layer_types", "words(layer_types, 'sparse_attention', 'indexed_attention', 'sparse', 'indexed_attention')"],
               ["layer_types", REMAP.format("layer_types")],
+              ["indexer_types", "['full'] + from_cycle(num_hidden_layers - 1, 4, 0, 'shared', 'full') if indexer_types == null else indexer_types"],
               ["head_dtype", "'float32' if enable_lm_head_fp32 and head_dtype == null else head_dtype"]],
     "minimax_m3_text": [["moe_layer_freq", "moe_layer_freq if moe_layer_freq != null else step(60, 3, 0, 1)"]],
     "moondream3": [[field, f"config.text.{short} if config.text.{short} != null else {n}"] for field, short, n in (
@@ -135,8 +145,8 @@ ALL = ["llama", "gemma2", "gemma3", "gemma3_text", "siglip_vision_model", "mistr
        "qwen2_5_vl_text", "qwen2_5_vl_vision", "qwen3_vl", "qwen3_vl_text", "qwen3_vl_vision", "phi3", "granite", "llama4", "llama4_text",
        "llama4_vision_model", "gpt_oss", "glm4_moe", "gemma4", "gemma4_text", "gemma4_vision", "gemma4_audio", "gemma4_unified",
        "gemma4_unified_text", "gemma4_unified_vision", "gemma4_unified_audio", "deepseek_v3"]
-# Sub-configs whose class has no model type: what their programs are called.
-NAMELESS = {("dbrx", "attn_config"): "dbrx_attn_config", ("dbrx", "ffn_config"): "dbrx_ffn_config"}
+# Sub-configs whose class has no model type, or that of other remote code: what their programs are called.
+NAMELESS = {("bailing_moe_v3_vl", "text_config"): "bailing_moe_v3_text", ("dbrx", "attn_config"): "dbrx_attn_config", ("dbrx", "ffn_config"): "dbrx_ffn_config"}
 # Classes with the model type of another one -> name of their program.
 SECOND = {"DeepseekVLV2TextConfig": "deepseek_vl_v2_text"}
 # Fields of every config that say nothing of structure.
@@ -463,8 +473,11 @@ def remote(t, entry=None):
     entry = entry or REMOTE.get(t)
     if ("configs", t) in plan.OVERRIDE:
         return True
-    if entry is None or "_class" in entry:
+    if entry is None or plan.load("configs", t) and "_class" in entry:
         return False
+    if "_class" in entry:
+        plan.OVERRIDE[("configs", t)] = {**measured(t, class_of(t)), "derive": []}
+        return True
     base = plan.load("configs", entry["_base"]) if "_base" in entry else {"fields": {"tie_word_embeddings": {"default": None, "type": "bool"}}}
     own = {k: v for k, v in entry.items() if k[0] != "_" and k != "model_type"}
     subs = {k: v for k, v in own.items() if isinstance(v, dict) and is_sub(k, v) and k not in RAW.get(t, ())}

@@ -37,6 +37,8 @@ def pick(m, k):
 
 
 def arith(op, a, b):
+    if op is ast.Add and isinstance(a, list) and isinstance(b, list):
+        return a + b
     a, b = as_num(a), as_num(b)
     if a is None or b is None:
         return None
@@ -146,6 +148,10 @@ def call(f, a):
             return [a[3] if i in (a[1] or []) else a[2] for i in range(a[0])]
         if f == "range":
             return list(range(*a)) if a[2] > 0 else None
+        if f == "where":
+            return [i for i, x in enumerate(a[0]) if x == a[1]] if isinstance(a[0], list) else None
+        if f == "place":
+            return a[0].index(a[1]) if isinstance(a[0], list) else None
         if f == "ints":
             return [int(x) for x in a[0].split(",")]
         if f == "column":

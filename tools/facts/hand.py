@@ -150,6 +150,10 @@ LOADERS = {
         "kind": "auto", "zero_bias": [".k_proj.weight", ".k_proj.weight_packed"]}),
 }
 
+# What these do after AutoWeightsLoader is through has no words yet: BertForMaskedLM fills the decoder of its head from the embedding, if it
+# is still empty. Their loaders stay unknown.
+AFTER = {"bert.BertForMaskedLM.load_weights"}
+
 # Refusals of constructors whose condition the search does not find: what the message looks like, and the row of `refuses`.
 REFUSALS = [
     (r"num_heads \(\d+\) is not divisible by num_kv_heads",

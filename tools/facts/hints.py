@@ -73,6 +73,12 @@ def words_of(rng, d, *words):
     return [rng.choice(words) for _ in range(d["num_hidden_layers"])] if rng.random() < .7 else None
 
 
+def some_hybrid(rng, d):
+    n = d["num_hidden_layers"]
+    at = rng.sample(range(n), rng.randint(1, n))
+    return ["hybrid" if i in at else rng.choice(("mamba", "linear_attention")) for i in range(n)]
+
+
 COLQWEN = "embed_dim or dims or dim or projection_dim or colbert_dim"
 COLPALI = "embedding_dim or embed_dim or dim or projection_dim or colbert_dim"
 # Layers of the other kind of attention have sizes of their own.
@@ -227,11 +233,16 @@ EXPRESSIONS = {
     # Read while weights are loaded, which nobody watches.
     "HYV4ForCausalLM": ["num_nextn_predict_layers", "layer_types != null and layer_types[layer] == 'indexed_attention'",
                         "layer_types != null and layer_types[layer] == 'indexed_attention' and "
-                        "(indexer_types[layer] == 'full' if indexer_types != null else layer == 0 or (layer - 1) % 4 == 0)"],
+                        "indexer_types[layer] == 'full'"],
     **dict.fromkeys(("BailingMoeV3ForCausalLM", "BailingMoeV3VLForConditionalGeneration"), [
         f"(layer + 1) % {t}layer_group_size == 0 or layer >= {t}num_hidden_layers // {t}layer_group_size * {t}layer_group_size" for t in ("", "text_config.")]),
     "MuseGlimmerForCausalLM": ["text_config.no_rope_layers[layer] == 1 if text_config.no_rope_layers != null else (text_config.num_hidden_layers - 1 - layer) % 4 != 0",
                                "vision_config.patch_temporal * 3 * vision_config.patch_size * vision_config.patch_size", "has_vision == null or has_vision"],
+    # The shared blocks take turns; each has an adapter of its own for every layer that it serves.
+    "Zamba2ForCausalLM": ["place(hybrid_layer_ids, layer) < num_mem_blocks", "place(hybrid_layer_ids, layer) >= num_mem_blocks",
+                          "hybrid_layer_ids[place(hybrid_layer_ids, layer) % num_mem_blocks]", "sub % num_mem_blocks == place(hybrid_layer_ids, layer)",
+                          "len(hybrid_layer_ids)", "layers_block_type[layer] == 'hybrid'",
+                          "place(hybrid_layer_ids, layer) * (len(hybrid_layer_ids) + num_mem_blocks - 1) // num_mem_blocks + sub // num_mem_blocks"],
     **dict.fromkeys(("DeepseekV4ForCausalLM", "DeepseekV4ForConditionalGeneration"), V4),
     # Embedding, ranking.
     **dict.fromkeys(("ColBERTModernBertModel", "ColBERTLfm2Model"), ["colbert_dim or dim or projection_dim", "(colbert_dim or dim or projection_dim) != null"]),
@@ -338,11 +349,17 @@ VALUES = {
                     "hc_mult": lambda r, d: r.choice((2, 4)), "num_attention_heads": lambda r, d: r.choice((4, 8, 64, 96, 128)),
                     "vision_n_layers": lambda r, d: r.choice((0, 2, 3)), "vision_n_heads": lambda r, d: r.choice((2, 4, 8)),
                     "vision_dim": lambda r, d: d["vision_n_heads"] * 8 * r.randint(2, 12), "vision_downsample_ratio": lambda r, d: r.choice((1, 2, 3))},
+    "zamba2": {"layers_block_type": lambda r, d: some_hybrid(r, d), "num_mem_blocks": lambda r, d: r.choice((1, 2, 3)), "n_mamba_heads": lambda r, d: r.choice((2, 4, 8))},
+    "bailing_moe_v3_text": {"layer_types": lambda r, d: None, "layers_block_type": lambda r, d: None},
     "bailing_hybrid": {"layer_types": lambda r, d: None, "layers_block_type": lambda r, d: None},
     "dbrx": {"d_model": lambda r, d: (d.get("n_heads") or 16) * 16 * r.randint(2, 24), "tie_word_embeddings": lambda r, d: False},
     "dbrx_attn_config": {"kv_n_heads": lambda r, d: r.choice((1, 2))},
     "dbrx_ffn_config": {"moe_num_experts": lambda r, d: r.choice((4, 8, 12)), "moe_top_k": lambda r, d: r.choice((1, 2))},
     # Embedding, ranking.
+    # The projection to small vectors has its size under one of many names, or none.
+    **{t: {f: lambda r, d: r.randrange(64, 900, 8) if r.random() < .3 else None for f in COLQWEN.split(" or ")}
+       for t in ("colqwen3", "ops_colqwen3", "qwen3_vl_nemotron_embed")},
+    "colpali": {f: lambda r, d: r.randrange(64, 900, 8) if r.random() < .3 else None for f in COLPALI.split(" or ") if f != "projection_dim"},
     # Always of one mind: mlp_fc1_bias, mlp_fc2_bias and qkv_proj_bias.
     "nomic_bert": {"n_embd": lambda r, d: (d.get("num_attention_heads") or 12) * 16 * r.randint(2, 12), "n_inner": lambda r, d: r.randrange(64, 3000, 8),
                    "n_layer": lambda r, d: r.randint(2, 6), "activation_function": lambda r, d: r.choice(("swiglu", "gelu")),
@@ -390,6 +407,8 @@ ONLY = {
     # Older files have all fields at the top.
     "MuseGlimmerForCausalLM": [("text_config != null and hidden_size == null and num_hidden_layers == null", None, None)],
     # Embedding, ranking.
+    # What it says inside `vlm_config` counts as said outside, which config programs cannot.
+    "ColPaliModel": [("vlm_config == null", None, None)],
     # Encoders are another class.
     "JinaEmbeddingsV5Model": [("is_decoder == null or is_decoder", "is_decoder", lambda r, d: True)],
     # Multimodal, A to K.

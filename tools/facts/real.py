@@ -226,6 +226,7 @@ def source(fn):
 
 def own_loader(m):
     """How a module with its own load_weights goes about it: what it hands to AutoWeightsLoader when called with no weights."""
+    from hand import AFTER
     from vllm.model_executor.models import utils
     fn = getattr(m, "load_weights", None)
     if not callable(fn):
@@ -245,6 +246,8 @@ def own_loader(m):
     finally:
         utils.AutoWeightsLoader.load_weights = real
     mod = type(m).load_weights.__module__.split(".")[-1]
+    if f"{mod}.{type(m).load_weights.__qualname__}" in AFTER:
+        return dict(kind=mod), fn
     if len(calls) == 1 and calls[0][0].module is m and not err:
         a, given, mp = calls[0]
         qc = next((x.quant_config for x in (m, *m.children()) if hasattr(x, "quant_config")), None)
