@@ -207,6 +207,9 @@ def kimi(pre):
             f"{pre}attn_res_block_size != null"]
 
 
+
+GEMMA4_OWN = "text_config.num_hidden_layers - (text_config.num_kv_shared_layers or 0)"      # layers that share nothing
+
 # Class → expressions over its config (and `layer`), tried beside the fields.
 EXPRESSIONS = {
     "Step3TextForCausalLM": ["layer in (ints(moe_layers_enum) if moe_layers_enum != null else range(1, num_hidden_layers, 1))"],
@@ -261,6 +264,9 @@ EXPRESSIONS = {
     "BagelForConditionalGeneration": ["26 if vit_config.num_hidden_layers == 27 else vit_config.num_hidden_layers"],
     **{c: ["vision_config.num_hidden_layers + 1 + vision_feature_layer if vision_feature_layer < 0 else vision_feature_layer"]
        for c in ("BeeForConditionalGeneration", "RForConditionalGeneration")},
+    "DeepseekV2ForCausalLM": ["qk_nope_head_dim == 0 and qk_rope_head_dim == 0"],
+    "DiffusionGemmaForConditionalGeneration": [
+        f"text_config.intermediate_size * (2 if text_config.use_double_wide_mlp and layer >= {GEMMA4_OWN} and {GEMMA4_OWN} > 0 else 1)"],
     "KananaVForConditionalGeneration": [
         "projector_config.merge_size * projector_config.merge_size * projector_config.hidden_size",
         "projector_config.merge_size * projector_config.merge_size * projector_config.hidden_size // 4"],

@@ -91,6 +91,7 @@ PIN = {
     "mlp_projector": {"depth": 2}, "deepseek_vl_v2": {"tile_tag": "2D"}, "unlimited-ocr": {"tile_tag": "2D"}, "unlimited_ocr": {"tile_tag": "2D"},
     "kanana-1.5-v.projector_config": {"depth": 2, "mlp_depth": 2},
     "glmasr": {"text_config.model_type": "llama"}, "funaudiochat": {"text_config.model_type": "qwen3"},
+    "bee": {"vision_config.model_type": "siglip_vision_model"}, "rvl": {"vision_config.model_type": "siglip_vision_model"},
     "cohere_asr_remote": {"encoder.subsampling_factor": 8, "encoder.feat_out": -1},
     "gemma3n_vision": {"architecture": "mobilenetv5_300m_enc", "model_args": None},
     "hrm_text": {"H_cycles": 2, "L_cycles": 3},
