@@ -19,6 +19,7 @@ import time
 import real
 import where
 from hand import REFUSALS
+from hints import ONLY
 from fit import Env, fit, predicate, negate
 from plan import READ, Refused, load, resolve, tree as plan_tree
 
@@ -297,6 +298,8 @@ class Gen:
 
     def is_list(self, obs, kids):
         cls = obs[0][1].rec["cls"]
+        if cls == "Sequential":         # the blocks of a timm model
+            return len(kids) > 8 and all(len({c.rec.get("cls") for c in n.kids.values()}) == 1 for _, n in obs)
         if cls != "ModuleList":
             return False
         # A few different things one after another, always the same ones, are not a list: a projector's linear, activation, linear.
@@ -622,7 +625,7 @@ def build_file(arch, samples, uses):
     out["source"] = src
     if arch_is_wrapper(arch):
         out["tie_into"] = into
-    if pinned := sorted(set(pins(samples[0].raw["model_type"], ""))):
+    if pinned := sorted({*pins(samples[0].raw["model_type"], ""), *ONLY.get(f0["cls"], ())}):
         out["only"] = pinned
     if arch in UNWRAP:
         out["unwrap"] = "text_config"

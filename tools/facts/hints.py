@@ -139,6 +139,11 @@ EXPRESSIONS = {
     "Qwen2_5OmniThinkerForConditionalGeneration": ["thinker_config.text_config.is_causal == null or thinker_config.text_config.is_causal"],
 }
 
+# Class → conditions that its file holds for, beside vary.PIN: what the configs of the samples had in common (see vary.KINDS).
+ONLY = {
+    "OpenCUAForConditionalGeneration": ["text_config.model_type == 'qwen2'"],
+}
+
 # Model type → field → value, a function of a random generator and the config so far: fields whose name does not tell what they may hold.
 VALUES = {
     "step3_text": {"moe_layers_enum": indices},

@@ -170,7 +170,7 @@ def config(model_type, rng, extra=(), top=True, table=None):
 # Sub-configs that stand for each other where any class is taken.
 # What a sub-config of any class may be where few are good.
 KINDS = {("ovis", "visual_tokenizer_config"): ["aimv2_visual_tokenizer", "siglip_visual_tokenizer"], ("aimv2_visual_tokenizer", "backbone_config"): ["aimv2"],
-         ("siglip_visual_tokenizer", "backbone_config"): ["siglip_vision_model"], ("ovis", "text_config"): ["qwen2", "llama", "gemma2"]}
+         ("siglip_visual_tokenizer", "backbone_config"): ["siglip_vision_model"], ("ovis", "text_config"): ["qwen2", "llama", "gemma2"], ("opencua", "text_config"): ["qwen2"]}
 AUTO = [["llama", "qwen2", "qwen3", "mistral"], ["clip_vision_model", "siglip_vision_model", "pixtral"]]
 
 
