@@ -32,7 +32,7 @@ def radio(tower, patch):
     def size(i):
         return "".join(f"{RADIO[name][i]} if {args}.model == '{name}' else " for name in reversed(RADIO)) + "null"
     side = f"((2 * {given(f'{args}.cpe_max_size', 2048)}) + {patch}) // (2 * {patch})".replace(f"2 * {given(f'{args}.cpe_max_size', 2048)}", f"2 * ({given(f'{args}.cpe_max_size', 2048)})")
-    heads = f"((len(unique(column({args}.teachers, 'name', null))) if {args}.teachers else 0) if {args}.cls_token_per_teacher else 1)"
+    heads = f"((distinct(column({args}.teachers, 'name', null)) if {args}.teachers else 0) if {args}.cls_token_per_teacher else 1)"
     summary = f"count(column({args}.teachers, 'use_summary', true), true)"
     return [size(0), size(1), size(2), f"({side}) * ({side})", f"{heads} + ({args}.register_multiple - {heads} % {args}.register_multiple if {args}.register_multiple else 0)",
             summary, f"{summary} > 0", f"3 * {patch} * {patch}"]
