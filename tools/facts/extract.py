@@ -539,8 +539,9 @@ def hoist(node):
 
     def strip(x, key=None):
         if isinstance(x, str):
-            x = re.sub(rf"(?<![\w.]){sub}\.", "", x)
-            return re.sub(r"(?<![\w.])(\w+_config\.)", r"root.\1", x) if key == "quant_if" else x
+            if key == "quant_if":
+                x = re.sub(rf"(?<![\w.])(?!{sub}\.)(\w+_config\.)", r"root.\1", x)
+            return re.sub(rf"(?<![\w.]){sub}\.", "", x)
         if isinstance(x, list):
             return [strip(i, key) for i in x]
         if isinstance(x, dict):
