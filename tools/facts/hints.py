@@ -141,6 +141,7 @@ EXPRESSIONS = {
 
 # Class → conditions that its file holds for, beside vary.PIN: what the configs of the samples had in common (see vary.KINDS).
 ONLY = {
+    "NemotronParseForConditionalGeneration": ["encoder.args.patch_size == null or encoder.args.patch_size == 16"],
     "OpenCUAForConditionalGeneration": ["text_config.model_type == 'qwen2'"],
 }
 
