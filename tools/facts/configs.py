@@ -75,6 +75,9 @@ DERIVE = {
                         "'*', 'full_attention', '-', 'mlp') if hybrid_override_pattern != null else "
                         "['linear_attention', 'moe', 'full_attention', 'mlp']"],
         ["layer_types", REMAP.format("layer_types")], ["layers_block_type", "layer_types"], ["num_hidden_layers", "len(layer_types)"]],
+    "mimovl": [["num_key_value_heads", "num_key_value_heads if num_key_value_heads != null else num_heads"],
+               ["fullatt_block_indexes", "fullatt_block_indexes if fullatt_block_indexes != null else [7, 15, 23, 31]"],
+               ["vit_window_attn_types", "vit_window_attn_types if vit_window_attn_types else cycle(depth, 1, -1, -1)"]],
     "minimax_m3_text": [["moe_layer_freq", "moe_layer_freq if moe_layer_freq != null else step(60, 3, 0, 1)"]],
     "moondream3": [[field, f"config.text.{short} if config.text.{short} != null else {n}"] for field, short, n in (
         ("num_hidden_layers", "n_layers", 24), ("vocab_size", "vocab_size", 51200), ("hidden_size", "dim", 2048), ("num_attention_heads", "n_heads", 32),

@@ -100,7 +100,9 @@ EXPRESSIONS = {
     # Embedding, ranking.
     # Multimodal, A to K.
     # Multimodal, L to Z.
-    "MiMoV2OmniForCausalLM": ["1025 if sub < 2 else 129", "audio_config.input_local_dim * audio_config.group_size"],
+    "MiMoV2OmniForCausalLM": ["1025 if layer < 2 else 129", "vision_config.use_sink and layer not in vision_config.fullatt_block_indexes", *(
+        f"vision_config.num_heads * vision_config.{f}_channels" for f in ("qk", "kv")), "vision_config.num_key_value_heads * vision_config.qk_channels",
+        "vision_config.num_key_value_heads * vision_config.kv_channels", "vision_config.hidden_size * vision_config.spatial_merge_size * vision_config.spatial_merge_size", "audio_config.input_local_dim * audio_config.group_size"],
     "NemotronH_Nano_VL_V2": [
         *(f"sound_config.{f}" for f in ("conv_kernel_size", "subsampling_conv_channels", "subsampling_conv_kernel_size", "projection_hidden_size", "projection_bias",
                                         "convolution_bias")), "sound_config.subsampling_conv_channels * (sound_config.num_mel_bins // 8)",
@@ -139,6 +141,26 @@ EXPRESSIONS = {
     "Qwen2_5OmniThinkerForConditionalGeneration": ["thinker_config.text_config.is_causal == null or thinker_config.text_config.is_causal"],
 }
 
+def heads_agree(heads="num_attention_heads", kv="num_key_value_heads"):
+    """The width is that of the heads together."""
+    def fix(rng: random.Random, d):
+        d[heads], d["head_dim"] = rng.choice((2, 4, 8, 12)), 8 * rng.randint(2, 16)
+        d[kv] = rng.choice([k for k in (1, 2, 4) if d[heads] % k == 0])
+        d["hidden_size"] = d[heads] * d["head_dim"]
+    return fix
+
+
+def mimo_tower(rng: random.Random, d):
+    d["num_heads"] = rng.choice((2, 4, 8, 16))
+    d["num_key_value_heads"] = rng.choice([k for k in (None, 1, 2, 4) if k is None or d["num_heads"] % k == 0])
+
+
+# Model type → what makes fields agree that the class wants to, when all the others are drawn.
+AGREE = {
+    "mimovl": mimo_tower,
+    "molmo2_adapter": heads_agree(), "molmo2_vit": heads_agree(),
+}
+
 # Class → conditions that its file holds for, beside vary.PIN: what the configs of the samples had in common (see vary.KINDS).
 ONLY = {
     "NemotronParseForConditionalGeneration": ["encoder.args.patch_size == null or encoder.args.patch_size == 16"],
@@ -152,6 +174,10 @@ VALUES = {
     # Embedding, ranking.
     # Multimodal, A to K.
     # Multimodal, L to Z.
+    "mimovl": {"vit_window_attn_types": lambda r, d: r.choice((None, [r.choice((-1, 0, 1)) for _ in range(d.get("depth") or 28)])), "use_sink": lambda r, d: r.random() < .5,
+               "fullatt_block_indexes": lambda r, d: r.choice((None, sorted(r.sample(range(8), 3)))), "qk_channels": lambda r, d: r.choice((32, 64, 80)),
+               "kv_channels": lambda r, d: r.choice((32, 64, 80)), "in_channels": lambda r, d: r.choice((1, 3)), "spatial_merge_size": lambda r, d: r.choice((1, 2, 3)),
+               "temporal_patch_size": lambda r, d: r.choice((1, 2))},
     "mimo_audio": {"input_local_attn_heads": lambda r, d: r.choice((2, 4, 8)), "group_size": lambda r, d: r.choice((2, 4, 8)),
                    "input_local_dim": lambda r, d: (d.get("input_local_attn_heads") or 64) * 16 * r.randint(1, 12), "projection_layers": lambda r, d: r.choice((1, 2)),
                    "input_local_layers": lambda r, d: r.randint(2, 6), "add_post_norm": lambda r, d: r.random() < .5},

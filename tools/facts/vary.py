@@ -4,7 +4,7 @@ import math
 import random
 import re
 
-from hints import VALUES
+from hints import AGREE, VALUES
 from plan import load
 
 # Values by field name (regular expression -> function of rng, config so far). The first that matches counts.
@@ -147,6 +147,8 @@ def config(model_type, rng, extra=(), top=True, table=None):
         elif "bool" in t.split("|"):
             d[f] = rng.random() < .5
     settle(d, {**{f: v.get("default") for f, v in fields.items()}, **d}, rng)
+    if model_type in AGREE:
+        AGREE[model_type](rng, d)
     d |= PIN.get(model_type, {})
     for f, sub in p.get("sub", {}).items():
         t = sub["model_type"]
