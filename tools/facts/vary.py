@@ -89,6 +89,7 @@ BASE = {}
 PIN = {"mlp_projector": {"depth": 2},
        "mimo_audio": {"audio_channels": 8, "speech_vocab_size": "1025-1025-129-129-129-129-129-129"}, "molmo2_adapter": {"vit_layers": [-3, -9]},
        "parakeet_sound": {"subsampling_factor": 8, "subsampling_conv_stride": 2},
+       "openpangu_vision": {"mm_unit_vision_select_layer": [-1, -3]},
        "openvla": {"timm_model_ids": ["vit_large_patch14_reg4_dinov2.lvd142m", "vit_so400m_patch14_siglip_224"]}}
 # Sub-configs that are always there: without them nothing is known.
 MUST = {("moss_transcribe_diarize", "audio_config")}
