@@ -363,14 +363,10 @@ fn call(f: &str, args: &[Value]) -> Value {
             let all: Option<Vec<i64>> = s.split(',').map(|x| x.trim().parse().ok()).collect();
             all.map_or(Value::Null, Value::from)
         }
-        // One field of every entry of a list; `v` where an entry does not have it.
-        ("column", [Value::Array(list), Value::String(field), v]) if list.iter().all(Value::is_object) => {
-            Value::Array(list.iter().map(|x| x.get(field).unwrap_or(v).clone()).collect())
-        }
-        // A list without repetitions.
-        ("unique", [Value::Array(list)]) => {
-            let mut seen = std::collections::HashSet::new();
-            Value::Array(list.iter().filter(|x| seen.insert(x.to_string())).cloned().collect())
+        // One field of every entry of a list, `v` where there is none; and how many different values a list has.
+        ("column", [Value::Array(l), Value::String(k), v]) => l.iter().map(|x| x.get(k).unwrap_or(v).clone()).collect(),
+        ("distinct", [Value::Array(l)]) => {
+            Value::from(l.iter().map(ToString::to_string).collect::<std::collections::HashSet<_>>().len())
         }
         ("with_last", [Value::Array(list), v]) => {
             let mut list = list.clone();
@@ -429,10 +425,10 @@ mod tests {
         let config = json!({"teachers": [{"name": "a"}, {"name": "b", "use": false}, {"name": "a", "use": true}], "odd": [{"name": "a"}, 3]});
         let eval = |text: &str| Expr::parse(text).unwrap().eval(&Scope::new(&config, &[]));
         assert_eq!(eval("column(teachers, 'name', null)"), json!(["a", "b", "a"]));
-        assert_eq!(eval("unique(column(teachers, 'name', null))"), json!(["a", "b"]));
+        assert_eq!(eval("distinct(column(teachers, 'name', null))"), json!(2));
         assert_eq!(eval("count(column(teachers, 'use', true), true)"), json!(2));
-        assert_eq!(eval("column(odd, 'name', null)"), json!(null));
-        assert_eq!(eval("unique(missing)"), json!(null));
+        assert_eq!(eval("column(odd, 'name', 'b')"), json!(["a", "b"]));
+        assert_eq!(eval("distinct(missing)"), json!(null));
     }
 
     #[test]

@@ -107,6 +107,9 @@ DERIVE = {
               ["layer_types", REMAP.format("layer_types")],
               ["indexer_types", "['full'] + from_cycle(num_hidden_layers - 1, 4, 0, 'shared', 'full') if indexer_types == null else indexer_types"],
               ["head_dtype", "'float32' if enable_lm_head_fp32 and head_dtype == null else head_dtype"]],
+    "mimovl": [["num_key_value_heads", "num_key_value_heads if num_key_value_heads != null else num_heads"],
+               ["fullatt_block_indexes", "fullatt_block_indexes if fullatt_block_indexes != null else [7, 15, 23, 31]"],
+               ["vit_window_attn_types", "vit_window_attn_types if vit_window_attn_types else cycle(depth, 1, -1, -1)"]],
     "minimax_m3_text": [["moe_layer_freq", "moe_layer_freq if moe_layer_freq != null else step(60, 3, 0, 1)"]],
     "moondream3": [[field, f"config.text.{short} if config.text.{short} != null else {n}"] for field, short, n in (
         ("num_hidden_layers", "n_layers", 24), ("vocab_size", "vocab_size", 51200), ("hidden_size", "dim", 2048), ("num_attention_heads", "n_heads", 32),

@@ -155,9 +155,9 @@ def call(f, a):
         if f == "ints":
             return [int(x) for x in a[0].split(",")]
         if f == "column":
-            return [x.get(a[1], a[2]) for x in a[0]] if isinstance(a[0], list) else None
-        if f == "unique":
-            return list({json.dumps(x): x for x in a[0]}.values()) if isinstance(a[0], list) else None
+            return [x.get(a[1], a[2]) if isinstance(x, dict) else a[2] for x in a[0]] if isinstance(a[0], list) else None
+        if f == "distinct":
+            return len({json.dumps(x) for x in a[0]}) if isinstance(a[0], list) else None
         if f == "with_last":
             return a[0][:-1] + [a[1]] if a[0] else []
         if f == "at_indices":

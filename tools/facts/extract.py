@@ -298,6 +298,8 @@ class Gen:
 
     def is_list(self, obs, kids):
         cls = obs[0][1].rec["cls"]
+        if cls == "Sequential":         # the blocks of a timm model
+            return len(kids) > 8 and all(len({c.rec.get("cls") for c in n.kids.values()}) == 1 for _, n in obs)
         if cls != "ModuleList":
             return False
         # A few different things one after another, always the same ones, are not a list: a projector's linear, activation, linear.
@@ -537,8 +539,9 @@ def hoist(node):
 
     def strip(x, key=None):
         if isinstance(x, str):
-            x = re.sub(rf"(?<![\w.]){sub}\.", "", x)
-            return re.sub(r"(?<![\w.])(\w+_config\.)", r"root.\1", x) if key == "quant_if" else x
+            if key == "quant_if":
+                x = re.sub(rf"(?<![\w.])(?!{sub}\.)(\w+_config\.)", r"root.\1", x)
+            return re.sub(rf"(?<![\w.]){sub}\.", "", x)
         if isinstance(x, list):
             return [strip(i, key) for i in x]
         if isinstance(x, dict):

@@ -117,7 +117,7 @@ def radio(tower, patch):
     def size(i):
         return "".join(f"{RADIO[name][i]} if {args}.model == '{name}' else " for name in reversed(RADIO)) + "null"
     side = f"((2 * {given(f'{args}.cpe_max_size', 2048)}) + {patch}) // (2 * {patch})".replace(f"2 * {given(f'{args}.cpe_max_size', 2048)}", f"2 * ({given(f'{args}.cpe_max_size', 2048)})")
-    heads = f"((len(unique(column({args}.teachers, 'name', null))) if {args}.teachers else 0) if {args}.cls_token_per_teacher else 1)"
+    heads = f"((distinct(column({args}.teachers, 'name', null)) if {args}.teachers else 0) if {args}.cls_token_per_teacher else 1)"
     summary = f"count(column({args}.teachers, 'use_summary', true), true)"
     return [size(0), size(1), size(2), f"({side}) * ({side})", f"{heads} + ({args}.register_multiple - {heads} % {args}.register_multiple if {args}.register_multiple else 0)",
             summary, f"{summary} > 0", f"3 * {patch} * {patch}"]
@@ -284,7 +284,9 @@ EXPRESSIONS = {
         "(layer + 1) % (1 if moe_layer_interval == null else moe_layer_interval) == 0 and (max(moe_num_experts) > 0 if use_moe == null else use_moe)",
         *[f"layer >= moe_layer_start_index[{i}] and (moe_layer_end_index == null or layer <= moe_layer_end_index[{i}])" for i in (0, 1)]],
     # Multimodal, L to Z.
-    "MiMoV2OmniForCausalLM": ["1025 if sub < 2 else 129", "audio_config.input_local_dim * audio_config.group_size"],
+    "MiMoV2OmniForCausalLM": ["1025 if layer < 2 else 129", "vision_config.use_sink and layer not in vision_config.fullatt_block_indexes", *(
+        f"vision_config.num_heads * vision_config.{f}_channels" for f in ("qk", "kv")), "vision_config.num_key_value_heads * vision_config.qk_channels",
+        "vision_config.num_key_value_heads * vision_config.kv_channels", "vision_config.hidden_size * vision_config.spatial_merge_size * vision_config.spatial_merge_size", "audio_config.input_local_dim * audio_config.group_size"],
     "NemotronH_Nano_VL_V2": [
         *(f"sound_config.{f}" for f in ("conv_kernel_size", "subsampling_conv_channels", "subsampling_conv_kernel_size", "projection_hidden_size", "projection_bias",
                                         "convolution_bias")), "sound_config.subsampling_conv_channels * (sound_config.num_mel_bins // 8)",
@@ -321,6 +323,26 @@ EXPRESSIONS = {
                                         "vision_config.add_pre_mm_projector_layer_norm", "vision_config.mm_projector_id == 'patch_merge'",
                                         "vision_config.hidden_size * (vision_config.spatial_merge_size * vision_config.spatial_merge_size)"],
     "Qwen2_5OmniThinkerForConditionalGeneration": ["thinker_config.text_config.is_causal == null or thinker_config.text_config.is_causal"],
+}
+
+def heads_agree(heads="num_attention_heads", kv="num_key_value_heads"):
+    """The width is that of the heads together."""
+    def fix(rng: random.Random, d):
+        d[heads], d["head_dim"] = rng.choice((2, 4, 8, 12)), 8 * rng.randint(2, 16)
+        d[kv] = rng.choice([k for k in (1, 2, 4) if d[heads] % k == 0])
+        d["hidden_size"] = d[heads] * d["head_dim"]
+    return fix
+
+
+def mimo_tower(rng: random.Random, d):
+    d["num_heads"] = rng.choice((2, 4, 8, 16))
+    d["num_key_value_heads"] = rng.choice([k for k in (None, 1, 2, 4) if k is None or d["num_heads"] % k == 0])
+
+
+# Model type → what makes fields agree that the class wants to, when all the others are drawn.
+AGREE = {
+    "mimovl": mimo_tower,
+    "molmo2_adapter": heads_agree(), "molmo2_vit": heads_agree(),
 }
 
 # Model type → field → value, a function of a random generator and the config so far: fields whose name does not tell what they may hold.
@@ -374,7 +396,38 @@ VALUES = {
                    "num_experts": lambda r, d: r.choice((4, 6, 8)), "moe_top_k": lambda r, d: r.choice((1, 2)), "rotary_emb_scale_base": lambda r, d: None,
                    "rotary_emb_interleaved": lambda r, d: False},
     # Multimodal, A to K.
+    "deepseek_v2": {"qk_nope_head_dim": lambda rng, d: 0 if rng.random() < .3 else rng.randrange(16, 272, 16), "qk_rope_head_dim": dims("qk_nope_head_dim")},
+    "deepseek_vl_v2_text": {"kv_lora_rank": lambda rng, d: None if rng.random() < .5 else rng.randrange(16, 512, 16),
+                            "qk_nope_head_dim": lambda rng, d: 0 if d["kv_lora_rank"] is None else rng.randrange(16, 272, 16),
+                            "qk_rope_head_dim": dims("qk_nope_head_dim")},
+    "mlp_projector": {"projector_type": one_of("linear", "downsample_mlp_gelu"), "downsample_ratio": one_of(1, 2, 3),
+                      "mlp_ratio": one_of(1, 2, 4)},
+    "bagel": {"vit_max_num_patch_per_side": one_of(4, 9, 16)},
+    "bagel.vit_config": {"num_hidden_layers": one_of(2, 3, 4, 5, 27)},
+    "bee": {"vision_feature_layer": one_of(-1, -2, -2, 1, 2)},
+    "rvl": {"vision_feature_layer": one_of(-1, -2, -2, 1, 2)},
+    "kanana-1.5-v.vision_config": {"embed_dim": lambda rng, d: d["num_heads"] * 16 * rng.randint(1, 8), "spatial_merge_size": one_of(1, 2, 3),
+                                   "mlp_ratio": one_of(2, 3, 4), "temporal_patch_size": one_of(1, 2), "in_channels": one_of(1, 3)},
+    "kanana-1.5-v.projector_config": {"merge_size": one_of(1, 2, 3), "pos_emb_size": one_of(16, 49, 100, 576), "num_eos_tokens": one_of(0)},
+    "ernie4_5_moe_vl": {"spatial_conv_size": one_of(1, 2, 3), "temporal_conv_size": one_of(1, 2, 3), "moe_layer_interval": one_of(1, 1, 2),
+                        "moe_num_experts": lambda rng, d: [rng.choice((4, 8, 12, 16))] * 2,
+                        "moe_intermediate_size": lambda rng, d: [rng.randrange(64, 1000, 8), rng.randrange(64, 1000, 8)],
+                        "moe_layer_start_index": lambda rng, d: [rng.randrange(d["num_hidden_layers"]) for _ in "tv"],
+                        "moe_layer_end_index": lambda rng, d: [rng.randrange(d["num_hidden_layers"] + 2) for _ in "tv"],
+                        "moe_num_shared_experts": one_of(0, 1, 2)},
+    "ernie4_5_moe_vl.vision_config": {"embed_dim": lambda rng, d: d["hidden_size"], "mlp_ratio": one_of(2, 3, 4), "spatial_merge_size": one_of(1, 2, 3),
+                                      "in_channels": one_of(1, 3)},
+    "cohere_asr_remote": {"encoder": cohere_encoder, "transf_decoder": cohere_decoder,
+                          "head": lambda rng, d: {"num_classes": rng.randrange(1000, 20000), "hidden_size": 16 * rng.randint(4, 60), "log_softmax": True}},
+    "fireredasr2": {"audio_encoder_conf": conformer, "encoder_downsample_rate": one_of(1, 2, 3, 4)},
+    "interns2_mobius.text_config": {"num_blocks": one_of(1, 2, 3, 4), "layer_scale": one_of(False, True)},
+    "gemma3n_text": {"intermediate_size": per_layer(lambda rng: rng.randrange(64, 3000, 8)),
+                     "num_kv_shared_layers": lambda rng, d: rng.randrange(d["num_hidden_layers"])},
     # Multimodal, L to Z.
+    "mimovl": {"vit_window_attn_types": lambda r, d: r.choice((None, [r.choice((-1, 0, 1)) for _ in range(d.get("depth") or 28)])), "use_sink": lambda r, d: r.random() < .5,
+               "fullatt_block_indexes": lambda r, d: r.choice((None, sorted(r.sample(range(8), 3)))), "qk_channels": lambda r, d: r.choice((32, 64, 80)),
+               "kv_channels": lambda r, d: r.choice((32, 64, 80)), "in_channels": lambda r, d: r.choice((1, 3)), "spatial_merge_size": lambda r, d: r.choice((1, 2, 3)),
+               "temporal_patch_size": lambda r, d: r.choice((1, 2))},
     "mimo_audio": {"input_local_attn_heads": lambda r, d: r.choice((2, 4, 8)), "group_size": lambda r, d: r.choice((2, 4, 8)),
                    "input_local_dim": lambda r, d: (d.get("input_local_attn_heads") or 64) * 16 * r.randint(1, 12), "projection_layers": lambda r, d: r.choice((1, 2)),
                    "input_local_layers": lambda r, d: r.randint(2, 6), "add_post_norm": lambda r, d: r.random() < .5},
@@ -418,32 +471,7 @@ ONLY = {
     # Encoders are another class.
     "JinaEmbeddingsV5Model": [("is_decoder == null or is_decoder", "is_decoder", lambda r, d: True)],
     # Multimodal, A to K.
-    "deepseek_v2": {"qk_nope_head_dim": lambda rng, d: 0 if rng.random() < .3 else rng.randrange(16, 272, 16), "qk_rope_head_dim": dims("qk_nope_head_dim")},
-    "deepseek_vl_v2_text": {"kv_lora_rank": lambda rng, d: None if rng.random() < .5 else rng.randrange(16, 512, 16),
-                            "qk_nope_head_dim": lambda rng, d: 0 if d["kv_lora_rank"] is None else rng.randrange(16, 272, 16),
-                            "qk_rope_head_dim": dims("qk_nope_head_dim")},
-    "mlp_projector": {"projector_type": one_of("linear", "downsample_mlp_gelu"), "downsample_ratio": one_of(1, 2, 3),
-                      "mlp_ratio": one_of(1, 2, 4)},
-    "bagel": {"vit_max_num_patch_per_side": one_of(4, 9, 16)},
-    "bagel.vit_config": {"num_hidden_layers": one_of(2, 3, 4, 5, 27)},
-    "bee": {"vision_feature_layer": one_of(-1, -2, -2, 1, 2)},
-    "rvl": {"vision_feature_layer": one_of(-1, -2, -2, 1, 2)},
-    "kanana-1.5-v.vision_config": {"embed_dim": lambda rng, d: d["num_heads"] * 16 * rng.randint(1, 8), "spatial_merge_size": one_of(1, 2, 3),
-                                   "mlp_ratio": one_of(2, 3, 4), "temporal_patch_size": one_of(1, 2), "in_channels": one_of(1, 3)},
-    "kanana-1.5-v.projector_config": {"merge_size": one_of(1, 2, 3), "pos_emb_size": one_of(16, 49, 100, 576), "num_eos_tokens": one_of(0)},
-    "ernie4_5_moe_vl": {"spatial_conv_size": one_of(1, 2, 3), "temporal_conv_size": one_of(1, 2, 3), "moe_layer_interval": one_of(1, 1, 2),
-                        "moe_num_experts": lambda rng, d: [rng.choice((4, 8, 12, 16))] * 2,
-                        "moe_intermediate_size": lambda rng, d: [rng.randrange(64, 1000, 8), rng.randrange(64, 1000, 8)],
-                        "moe_layer_start_index": lambda rng, d: [rng.randrange(d["num_hidden_layers"]) for _ in "tv"],
-                        "moe_layer_end_index": lambda rng, d: [rng.randrange(d["num_hidden_layers"] + 2) for _ in "tv"],
-                        "moe_num_shared_experts": one_of(0, 1, 2)},
-    "ernie4_5_moe_vl.vision_config": {"embed_dim": lambda rng, d: d["hidden_size"], "mlp_ratio": one_of(2, 3, 4), "spatial_merge_size": one_of(1, 2, 3),
-                                      "in_channels": one_of(1, 3)},
-    "cohere_asr_remote": {"encoder": cohere_encoder, "transf_decoder": cohere_decoder,
-                          "head": lambda rng, d: {"num_classes": rng.randrange(1000, 20000), "hidden_size": 16 * rng.randint(4, 60), "log_softmax": True}},
-    "fireredasr2": {"audio_encoder_conf": conformer, "encoder_downsample_rate": one_of(1, 2, 3, 4)},
-    "interns2_mobius.text_config": {"num_blocks": one_of(1, 2, 3, 4), "layer_scale": one_of(False, True)},
-    "gemma3n_text": {"intermediate_size": per_layer(lambda rng: rng.randrange(64, 3000, 8)),
-                     "num_kv_shared_layers": lambda rng, d: rng.randrange(d["num_hidden_layers"])},
     # Multimodal, L to Z.
+    "NemotronParseForConditionalGeneration": [("encoder.args.patch_size == null or encoder.args.patch_size == 16", None, None)],
+    "OpenCUAForConditionalGeneration": [("text_config.model_type == 'qwen2'", None, None)],
 }

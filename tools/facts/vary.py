@@ -4,7 +4,7 @@ import math
 import random
 import re
 
-from hints import VALUES
+from hints import AGREE, VALUES
 from plan import load
 
 # Values by field name (regular expression -> function of rng, config so far). The first that matches counts.
@@ -98,6 +98,7 @@ PIN = {
     "deepseek_v4": {"head_dim": 512, "qk_rope_head_dim": 64, "index_head_dim": 128},
     "mimo_audio": {"audio_channels": 8, "speech_vocab_size": "1025-1025-129-129-129-129-129-129"}, "molmo2_adapter": {"vit_layers": [-3, -9]},
     "parakeet_sound": {"subsampling_factor": 8, "subsampling_conv_stride": 2},
+    "openpangu_vision": {"mm_unit_vision_select_layer": [-1, -3]},
     "openvla": {"timm_model_ids": ["vit_large_patch14_reg4_dinov2.lvd142m", "vit_so400m_patch14_siglip_224"]},
 }
 # Sub-configs that are always there: without them nothing is known.
@@ -183,7 +184,7 @@ def config(model_type, rng, extra=(), top=True, table=None, place=""):
 # Sub-configs that stand for each other where any class is taken.
 # What a sub-config of any class may be where few are good.
 KINDS = {("ovis", "visual_tokenizer_config"): ["aimv2_visual_tokenizer", "siglip_visual_tokenizer"], ("aimv2_visual_tokenizer", "backbone_config"): ["aimv2"],
-         ("siglip_visual_tokenizer", "backbone_config"): ["siglip_vision_model"], ("ovis", "text_config"): ["qwen2", "llama", "gemma2"]}
+         ("siglip_visual_tokenizer", "backbone_config"): ["siglip_vision_model"], ("ovis", "text_config"): ["qwen2", "llama", "gemma2"], ("opencua", "text_config"): ["qwen2"]}
 AUTO = [["llama", "qwen2", "qwen3", "mistral"], ["clip_vision_model", "siglip_vision_model", "pixtral"]]
 
 
