@@ -14,7 +14,9 @@ INNER = {}          # of the last build: id of a language model inside a wrapper
 
 
 def start(platform="cuda:90"):
+    import _oracle
     from _oracle import boot, inspect_here
+    _oracle.EMPTY = "meta"
     boot(platform)
     os.environ["VLLM_LOGGING_LEVEL"] = "CRITICAL"
     import logging

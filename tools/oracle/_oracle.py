@@ -16,6 +16,10 @@ NOISE = re.compile(r"Triton|Inductor compilation|oneDNN|environment variable|CPU
                    r"enforce.eager|torch\.compile|cudagraph|_moe_C|_C_stable|jit monitor|async", re.I)
 
 
+# Where `torch.empty(…, device="cuda")` goes; whoever builds models of every size for their shapes alone says "meta".
+EMPTY = "cpu"
+
+
 def boot(platform="cpu"):
     os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", VLLM_CPU_KVCACHE_SPACE="1",
                       VLLM_NO_USAGE_STATS="1", VLLM_PLUGINS="", TOKENIZERS_PARALLELISM="false")
@@ -108,7 +112,7 @@ def fake_cuda(cap):
         def __torch_function__(self, func, types, args=(), kwargs=None):
             kwargs = kwargs or {}
             if kwargs.get("device") is not None and str(kwargs["device"]).startswith("cuda"):
-                kwargs["device"] = "cpu"
+                kwargs["device"] = EMPTY if func is torch.empty else "cpu"
             return func(*args, **kwargs)
     CudaToCpu().__enter__()
 
