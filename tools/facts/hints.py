@@ -182,15 +182,17 @@ def laguna_heads(rng, d):
     return [kv * rng.choice((1, 2, 3)) for _ in range(d["num_hidden_layers"])] if rng.random() < .7 else None
 
 
-def kda(rng, d):
-    """Kimi's layers of linear attention, counted from one, and their sizes."""
-    if rng.random() < .15:
-        return None
+def kda(full):
+    """Kimi's layers of linear attention, counted from one, and their sizes; `full`: with a gate of full rank, whose heads need no padding."""
+    return lambda rng, d: None if not full and rng.random() < .15 else kda_layers(rng, d, full)
+
+
+def kda_layers(rng, d, full):
     n = d.get("num_hidden_layers") or 27
     linear = [i for i in range(1, n + 1) if rng.random() < .6]
-    return {"kda_layers": linear, "full_attn_layers": [i for i in range(1, n + 1) if i not in linear], "num_heads": rng.choice((2, 4, 8)),
+    return {"kda_layers": linear, "full_attn_layers": [i for i in range(1, n + 1) if i not in linear], "num_heads": rng.choice((16, 32, 48) if full else (2, 4, 8)),
             "head_dim": rng.choice((32, 64, 128)), "short_conv_kernel_size": rng.choice((2, 3, 4)), "gate_lower_bound": -5.0,
-            "use_full_rank_gate": rng.random() < .5}
+            **({"use_full_rank_gate": True} if full else {})}
 
 
 # Tables of n-grams, each a little larger than the one before.
@@ -353,7 +355,8 @@ VALUES = {
     "longcat_flash": {"num_hidden_layers": lambda r, d: 2 * r.randint(1, 4), "num_layers": lambda r, d: d["num_hidden_layers"] // 2,
                       "ngram_vocab_size_ratio": lambda r, d: r.choice((None, 2, 3)), "emb_split_num": lambda r, d: r.choice((2, 4)),
                       "emb_neighbor_num": lambda r, d: r.choice((2, 3))},
-    "kimi_linear": {"linear_attn_config": kda, "mla_use_nope": lambda r, d: True, "num_experts": lambda r, d: r.choice((None, 8, 16)),
+    "kimi_k3.text_config": {"linear_attn_config": kda(True)},
+    "kimi_linear": {"linear_attn_config": kda(False), "mla_use_nope": lambda r, d: True, "num_experts": lambda r, d: r.choice((None, 8, 16)),
                     "num_experts_per_token": lambda r, d: 2, "num_shared_experts": lambda r, d: r.choice((0, 1, 2)), "attn_res_block_size": lambda r, d: r.choice((None, 2, 4)),
                     "q_lora_rank": lambda r, d: r.choice((None, 64, 192)), "first_k_dense_replace": lambda r, d: r.randint(0, 3),
                     "mla_use_output_gate": lambda r, d: r.random() < .5, "routed_expert_hidden_size": lambda r, d: r.choice((None, 256, 384)),
@@ -462,6 +465,9 @@ VALUES = {
 # Class → [condition, field, its values]: what its samples are restricted to, and its file says so (`only`).
 ONLY = {
     # Text models.
+    # With such a gate it is built of another number of parts.
+    "KimiLinearForCausalLM": [("not linear_attn_config.use_full_rank_gate", None, None)],
+    "KimiK3ForConditionalGeneration": [("text_config.linear_attn_config.use_full_rank_gate and text_config.linear_attn_config.num_heads % 16 == 0", None, None)],
     # A vision tower makes it another class.
     "DeepseekV4ForCausalLM": [("not vision_n_layers", "vision_n_layers", lambda r, d: 0)],
     # Older files have all fields at the top.
