@@ -435,8 +435,9 @@ class Gen:
             if key == "renaming":
                 self.unknown.append(f"{path}: mapper with renaming objects")
                 continue
-            rows, order = {}, []
+            rows, seqs = {}, []
             for e, rs in per:
+                seqs.append({})
                 for r in rs:
                     f = r[0]
                     t = r[1][0] if key == "stacked" else r[1]
@@ -451,7 +452,8 @@ class Gen:
                     if k not in rows:
                         rows[k] = {}
                     rows[k].setdefault(e.sample.id, set()).add(idx)
-            order = list(rows)
+                    seqs[-1][k] = True
+            order = merged_order(seqs)
             res = []
             for k in order:
                 ft, tt, sh = k
