@@ -1,6 +1,6 @@
 //! Fact rows of loaders and of name mappers.
 
-use super::Expr;
+use super::{Expr, Scope};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -96,6 +96,8 @@ pub enum Dialect {
     Lenient,
     /// `PixtralHFVisionModel`: the rows of `stacked`, then the name as it is.
     Rows,
+    /// `DeepseekV4Model`: experts by their own rows, sinks as many as there are, everything else by its name.
+    DeepseekV4,
 }
 
 /// A `WeightsMapper`, pass by pass, in vLLM's order.
@@ -103,7 +105,7 @@ pub enum Dialect {
 pub struct MapperFile {
     /// Regular expressions; `None` drops.
     #[serde(default)]
-    pub regex: Vec<(String, Option<String>)>,
+    pub regex: Vec<Row>,
     /// Substrings; `None` drops.
     #[serde(default)]
     pub substr: Vec<Substr>,
@@ -112,10 +114,39 @@ pub struct MapperFile {
     pub stacked: Vec<Stacked>,
     /// Prefixes; `None` drops.
     #[serde(default)]
-    pub prefix: Vec<(String, Option<String>)>,
+    pub prefix: Vec<Row>,
     /// Suffixes; `None` drops.
     #[serde(default)]
-    pub suffix: Vec<(String, Option<String>)>,
+    pub suffix: Vec<Row>,
+}
+
+/// A row of a pass: fixed, or for some configs only.
+#[derive(Debug, Deserialize, Clone)]
+#[serde(untagged)]
+pub enum Row {
+    /// `[from, to]`; null drops.
+    Fixed(String, Option<String>),
+    /// `{"if": EXPR, "from", "to"}`.
+    When {
+        /// Only where this holds.
+        #[serde(rename = "if")]
+        when: Expr,
+        /// What it looks for.
+        from: String,
+        /// What it becomes; null drops.
+        #[serde(default)]
+        to: Option<String>,
+    },
+}
+
+impl Row {
+    /// What it looks for, and what that becomes, where the row is there.
+    pub fn get(&self, scope: &Scope) -> Option<(&str, Option<&str>)> {
+        match self {
+            Row::Fixed(from, to) => Some((from, to.as_deref())),
+            Row::When { when, from, to } => when.truth(scope).then_some((from.as_str(), to.as_deref())),
+        }
+    }
 }
 
 /// A row of the substring pass: fixed, or one that drops for each index.
@@ -133,6 +164,17 @@ pub enum Substr {
         when: Option<Expr>,
         /// Template of the substring.
         from: String,
+    },
+    /// As [`Row`].
+    When {
+        /// Only where this holds.
+        #[serde(rename = "if")]
+        when: Expr,
+        /// Substring.
+        from: String,
+        /// What it becomes; null drops.
+        #[serde(default)]
+        to: Option<String>,
     },
 }
 

@@ -3,6 +3,7 @@
 
 use super::experts;
 use super::mapper::{Mapped, Shard};
+use super::place::Placed;
 use super::stream::{Stored, Stream};
 use super::trace::Raised;
 use super::words;
@@ -30,6 +31,7 @@ pub fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
         Dialect::Whole => whole(s, at, name, t),
         Dialect::Lenient => lenient(s, at, name, tables, t),
         Dialect::Rows => rows(s, at, name, tables, t),
+        Dialect::DeepseekV4 => deepseek_v4(s, at, name, tables, t),
     }
 }
 
@@ -115,6 +117,23 @@ fn rows(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
     match tables.stacked.iter().find(|(_, stored, _)| name.contains(stored.as_str())) {
         Some((param, stored, shard)) => stacked(s, at, &name.replace(stored.as_str(), param), *shard, t),
         None => piece(s, at, name, t),
+    }
+}
+
+/// `DeepseekV4Model.load_weights` (vllm/models/deepseek_v4/nvidia/model.py).
+fn deepseek_v4(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
+    if let Some((module, before, rest)) = container(s, at, name) {
+        return expert(s, module, name, before, rest, t);
+    }
+    match tables.stacked.iter().find(|(_, stored, _)| name.contains(stored.as_str())) {
+        Some((param, stored, shard)) => stacked(s, at, &name.replace(stored.as_str(), param), *shard, t),
+        // `params_dict[name][:n].copy_(…)`: the parameter is padded for the kernel.
+        None => match find(s, at, name) {
+            Some((module, slot)) if name.contains("attn_sink") && t.shape.is_some_and(|s| s.len() == 1) => {
+                s.finish(module, slot, Ok(Placed::Whole), t, true);
+            }
+            _ => plain(s, at, name, t),
+        },
     }
 }
 

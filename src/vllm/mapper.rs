@@ -2,7 +2,7 @@
 //! the first match.
 
 use super::method::CacheScales;
-use crate::facts::{Expr, MapperFile, Scope, Substr, facts_shard};
+use crate::facts::{Expr, MapperFile, Row, Scope, Substr, facts_shard};
 use fancy_regex::Regex;
 use memchr::memmem::Finder;
 use serde_json::Value;
@@ -97,11 +97,17 @@ impl Mapper {
         m.regex = file
             .regex
             .iter()
-            .filter_map(|(p, n)| Some((Regex::new(p).ok()?, n.as_deref().map(python_groups))))
+            .filter_map(|row| row.get(scope))
+            .filter_map(|(p, n)| Some((Regex::new(p).ok()?, n.map(python_groups))))
             .collect();
         for row in &file.substr {
             match row {
                 Substr::Fixed(from, to) => m.substr.push((from.clone().into(), to.clone())),
+                Substr::When { when, from, to } => {
+                    if when.truth(scope) {
+                        m.substr.push((from.clone().into(), to.clone()));
+                    }
+                }
                 Substr::Each { each: (var, count), when, from } => {
                     let hole = format!("{{{var}}}");
                     for i in 0..count.size(scope).unwrap_or(0).min(MAX_INDEX) {
@@ -114,8 +120,11 @@ impl Mapper {
                 }
             }
         }
-        m.prefix.clone_from(&file.prefix);
-        m.suffix.clone_from(&file.suffix);
+        let rows = |rows: &[Row]| {
+            rows.iter().filter_map(|r| r.get(scope)).map(|(f, t)| (f.to_owned(), t.map(str::to_owned))).collect()
+        };
+        m.prefix = rows(&file.prefix);
+        m.suffix = rows(&file.suffix);
         for row in &file.stacked {
             match row {
                 crate::facts::Stacked::Fixed(from, (to, shard)) => {

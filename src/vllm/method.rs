@@ -4,6 +4,7 @@
 
 pub mod awq;
 pub mod compressed_tensors;
+pub mod deepseek_v4;
 pub mod fp8;
 pub mod gptq;
 pub mod inc;

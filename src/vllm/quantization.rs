@@ -3,6 +3,7 @@
 use super::Target;
 use super::method::awq::Awq;
 use super::method::compressed_tensors::CompressedTensors;
+use super::method::deepseek_v4::DeepseekV4Fp8;
 use super::method::fp8::Fp8;
 use super::method::gptq::Gptq;
 use super::method::inc::Inc;
@@ -66,7 +67,7 @@ pub fn method(
     cp: &Checkpoint,
     target: &Target,
     registry: Option<&Registry>,
-    model_type: &str,
+    (raw, model_type): (&Value, &str),
     found: &mut Option<Place>,
     trace: &mut Trace,
 ) -> Method {
@@ -103,6 +104,8 @@ pub fn method(
         "compressed_tensors" => "compressed-tensors".to_owned(),
         // `GptOssMxfp4Config.override_quantization_method`: whatever the argument says.
         "mxfp4" if model_type == "gpt_oss" => "gpt_oss_mxfp4".to_owned(),
+        // `DeepseekV4ForCausalLMConfig.verify_and_update_model_config`.
+        "fp8" if model_type == "deepseek_v4" => "deepseek_v4_fp8".to_owned(),
         n => n.to_owned(),
     };
     let overridden = modelopt::overridden(&name, &place.value);
@@ -142,7 +145,13 @@ pub fn method(
         // Its loop has a branch for Quark that has no Rust twin.
         return Method::Unknown(name);
     }
-    match parse(&name, &place.value, &Semantics::of(&target.vllm)) {
+    let parsed = match name.as_str() {
+        "deepseek_v4_fp8" if model_type == "deepseek_v4" && DeepseekV4Fp8::knows(&place.value) => {
+            Some(boxed(DeepseekV4Fp8::parse(&place.value, raw.get("expert_dtype"))))
+        }
+        _ => parse(&name, &place.value, &Semantics::of(&target.vllm)),
+    };
+    match parsed {
         None => Method::Unknown(name),
         Some(Ok(quantizer)) => Method::Known(quantizer),
         Some(Err(failure)) => {
@@ -227,11 +236,12 @@ fn beside(cp: &Checkpoint, name: &str, place: &Place) -> Result<Option<Place>, (
 /// A method, or the JSON pointer of what it raises at, and what.
 type Parsed = Result<Box<dyn Quantizer>, (String, Raised)>;
 
+fn boxed<Q: Quantizer + 'static>(parsed: Result<Q, (String, Raised)>) -> Parsed {
+    parsed.map(|q| Box::new(q) as Box<dyn Quantizer>)
+}
+
 /// `from_config` of the methods that are simulated.
 fn parse(name: &str, config: &Value, semantics: &Semantics) -> Option<Parsed> {
-    fn boxed<Q: Quantizer + 'static>(parsed: Result<Q, (String, Raised)>) -> Parsed {
-        parsed.map(|q| Box::new(q) as Box<dyn Quantizer>)
-    }
     Some(match name {
         "compressed-tensors" => boxed(CompressedTensors::parse(config).map(|q| q.asking(semantics.expert_names))),
         "fp8" => boxed(Fp8::parse(config)),

@@ -741,8 +741,8 @@ def differences(want, got, strict=True):
     out += [f"too much {p}" for p in got if p not in want]
     a, b = [p for p in want if p in got and "quant" in want[p]], [p for p in got if p in want and "quant" in got[p]]
     if a != b:
-        i = next(i for i, (x, y) in enumerate(zip(a, b)) if x != y)
-        out.append(f"order: vLLM {a[i]}, facts {b[i]}")
+        x, y = next(((x, y) for x, y in zip([*a, None], [*b, None]) if x != y))
+        out.append(f"order: vLLM {x}, facts {y}")
     if not strict:
         out = [o for o in out if not (IDLE.search(o.split(" ")[1].split(":")[0]) and o.startswith("missing"))]
     return out

@@ -49,6 +49,9 @@ DEEPSEEK = {**KEYED_MLA, "stacked": KEYED_MLA["stacked"] + MHA, "optional": ["fu
 # By key, a fused weight as a whole.
 FALCON = {"kind": "keyed", "dialect": "whole"}
 KEYED_AXK1 = {**DEEPSEEK, "stacked": KEYED_GLM4_LITE["stacked"] + MHA}
+DEEPSEEK_V4 = {"kind": "keyed", "dialect": "deepseek_v4", "stacked": [
+    ["gate_up_proj", "w1", 0], ["gate_up_proj", "w3", 1], ["attn.fused_wqa_wkv", "attn.wq_a", 0], ["attn.fused_wqa_wkv", "attn.wkv", 1],
+    ["compressor.fused_wkv_wgate", "compressor.wkv", 0], ["compressor.fused_wkv_wgate", "compressor.wgate", 1]]}
 # The drafter's layers are left out before AutoWeightsLoader sees them.
 NO_DRAFTER = {"kind": "auto", "skip": ["layers.", "num_hidden_layers", "num_nextn_predict_layers"]}
 NO_DRAFTER_OUTSIDE = {"kind": "auto", "skip": ["model.layers.", "num_hidden_layers", "num_nextn_predict_layers"]}
@@ -101,6 +104,7 @@ LOADERS = {
     "qwen3_next.Qwen3NextModel.load_weights": ("b9459aaeb71e", AS_MEASURED),
     "qwen3_5.Qwen3_5Model.load_weights": ("aa52f4f36b7a", AS_MEASURED),
     "qwen2_moe.Qwen2MoeForCausalLM.load_weights": ("1a88cd183118", QWEN2_MOE),
+    "model.DeepseekV4Model.load_weights": ("64e681f579c1", DEEPSEEK_V4),
     "glm4_moe_lite.Glm4MoeLiteModel.load_weights": ("9d872a54e359", KEYED_GLM4_LITE),
     "model.DeepseekV32Model.load_weights": ("59265a080f57", KEYED_MLA),
     "bloom.BloomForCausalLM.load_weights": ("0ea4806e3dae", TRANSFORMER),
