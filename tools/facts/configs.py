@@ -27,6 +27,10 @@ def both_ways(when):
     return [["sliding_window", f"sliding_window // 2 + 1 if {when} else sliding_window"]]
 
 
+def unless_given(*rows):
+    return [[field, f"{field} if {field} != null else {e}"] for field, e in rows]
+
+
 GEMMA4_TEXT = both_ways("use_bidirectional_attention == 'all'") + [
     ["layer_types", "with_last(cycle(num_hidden_layers, 6, 'sliding_attention', 'full_attention') if layer_types == null else layer_types, 'full_attention')"],
     ["global_head_dim", "512 if global_head_dim == null else global_head_dim"],
@@ -87,15 +91,15 @@ DERIVE = {
         ["linear_key_head_dim", "int(0.75 * hidden_size / linear_num_key_heads) if linear_key_head_dim == null else linear_key_head_dim"],
         ["linear_value_head_dim", "2 * linear_key_head_dim if linear_value_head_dim == null else linear_value_head_dim"]],
     "dbrx": [["num_key_value_heads", "attn_config.kv_n_heads"]],
-    "zamba2": HEADS + [
-        ["intermediate_size", "intermediate_size or 4 * hidden_size"], ["attention_hidden_size", "2 * hidden_size"],
-        ["attention_head_dim", "2 * hidden_size // num_attention_heads"], ["head_dim", "attention_head_dim"],
-        ["mamba_headdim", "int(mamba_expand * hidden_size) // n_mamba_heads"], ["kv_channels", "hidden_size // num_attention_heads"],
-        ["num_query_groups", "num_attention_heads"], ["max_position_embeddings", "16384 if use_long_context else max_position_embeddings"],
-        ["layers_block_type", "layers_block_type if layers_block_type != null else "
-                              "at_places(54, [6, 12, 18, 24, 30, 36, 42, 47, 51], 'linear_attention', 'hybrid')"],
-        ["layers_block_type", REMAP.format("layers_block_type")], ["layer_types", "layers_block_type"],
-        ["hybrid_layer_ids", "where(layers_block_type, 'hybrid')"]],
+    # What the file gives of these goes before what is made of the others.
+    "zamba2": HEADS + [["intermediate_size", "intermediate_size or 4 * hidden_size"], *unless_given(
+        ("attention_hidden_size", "2 * hidden_size"), ("attention_head_dim", "2 * hidden_size // num_attention_heads"),
+        ("mamba_headdim", "int(mamba_expand * hidden_size) // n_mamba_heads"), ("kv_channels", "hidden_size // num_attention_heads"),
+        ("num_query_groups", "num_attention_heads"),
+        ("layers_block_type", "at_places(54, [6, 12, 18, 24, 30, 36, 42, 47, 51], 'linear_attention', 'hybrid')")),
+        ["head_dim", "attention_head_dim"], ["layers_block_type", REMAP.format("layers_block_type")], ["layer_types", "layers_block_type"],
+        *unless_given(("hybrid_layer_ids", "where(layers_block_type, 'hybrid')")),
+        ["max_position_embeddings", "16384 if use_long_context else max_position_embeddings"]],
     # The number of layers is that of all rounds together, unless the file says both.
     "hrm_text": [["L_bp_cycles", "[2] if L_bp_cycles == null else L_bp_cycles"],
                  ["embedding_scale", "1.0 / initializer_range if embedding_scale == null else embedding_scale"],

@@ -246,7 +246,7 @@ EXPRESSIONS = {
     # The shared blocks take turns; each has an adapter of its own for every layer that it serves.
     "Zamba2ForCausalLM": ["place(hybrid_layer_ids, layer) < num_mem_blocks", "place(hybrid_layer_ids, layer) >= num_mem_blocks",
                           "hybrid_layer_ids[place(hybrid_layer_ids, layer) % num_mem_blocks]", "sub % num_mem_blocks == place(hybrid_layer_ids, layer)",
-                          "len(hybrid_layer_ids)", "layers_block_type[layer] == 'hybrid'",
+                          "len(hybrid_layer_ids)", "len(layers_block_type)", "layers_block_type[layer] == 'hybrid'",
                           "place(hybrid_layer_ids, layer) * (len(hybrid_layer_ids) + num_mem_blocks - 1) // num_mem_blocks + sub // num_mem_blocks"],
     **dict.fromkeys(("DeepseekV4ForCausalLM", "DeepseekV4ForConditionalGeneration"), V4),
     # Embedding, ranking.
@@ -381,7 +381,9 @@ VALUES = {
                     "hc_mult": lambda r, d: r.choice((2, 4)), "num_attention_heads": lambda r, d: r.choice((4, 8, 64, 96, 128)),
                     "vision_n_layers": lambda r, d: r.choice((0, 2, 3)), "vision_n_heads": lambda r, d: r.choice((2, 4, 8)),
                     "vision_dim": lambda r, d: d["vision_n_heads"] * 8 * r.randint(2, 12), "vision_downsample_ratio": lambda r, d: r.choice((1, 2, 3))},
-    "zamba2": {"layers_block_type": lambda r, d: some_hybrid(r, d), "num_mem_blocks": lambda r, d: r.choice((1, 2, 3)), "n_mamba_heads": lambda r, d: r.choice((2, 4, 8))},
+    "zamba2": {"layers_block_type": lambda r, d: some_hybrid(r, d), "num_mem_blocks": lambda r, d: r.choice((1, 2, 3)), "n_mamba_heads": lambda r, d: r.choice((2, 4, 8)),
+               "attention_head_dim": lambda r, d: r.choice((None, 32, 64, 160)),
+               "attention_hidden_size": lambda r, d: r.choice((None, d["num_attention_heads"] * 16 * r.randint(2, 12))), "hybrid_layer_ids": lambda r, d: None},
     "bailing_moe_v3_text": {"layer_types": lambda r, d: None, "layers_block_type": lambda r, d: None},
     "bailing_hybrid": {"layer_types": lambda r, d: None, "layers_block_type": lambda r, d: None},
     "dbrx": {"d_model": lambda r, d: (d.get("n_heads") or 16) * 16 * r.randint(2, 24), "tie_word_embeddings": lambda r, d: False},

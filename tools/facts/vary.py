@@ -134,7 +134,7 @@ def config(model_type, rng, extra=(), top=True, table=None, place=""):
         if table and f in table:
             d[f] = rng.choice(table[f])
             continue
-        must = bool(re.search(FIELDS[0][0], f))
+        must = bool(re.search(FIELDS[0][0], f)) or f in own and f in p.get("words", {})
         if f in p.get("words", {}) and f not in own:
             n = next((d[c] for c in ("num_hidden_layers", "num_layers", "n_layer", "n_layers") if c in d), None)
             if n is None and not any(c in fields for c in ("num_hidden_layers", "num_layers", "n_layer", "n_layers")):
