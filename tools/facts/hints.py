@@ -83,6 +83,7 @@ EXPRESSIONS = {
         "(layer + 1) % (1 if moe_layer_interval == null else moe_layer_interval) == 0 and (max(moe_num_experts) > 0 if use_moe == null else use_moe)",
         *[f"layer >= moe_layer_start_index[{i}] and (moe_layer_end_index == null or layer <= moe_layer_end_index[{i}])" for i in (0, 1)]],
     # Multimodal, L to Z.
+    "MossAudioModel": ["audio_config.downsample_hidden_size * ((audio_config.num_mel_bins - 1) // 8 + 1)"],
 }
 
 # Model type → field → value, a function of a random generator and the config so far: fields whose name does not tell what they may hold.
