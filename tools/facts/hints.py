@@ -325,7 +325,9 @@ EXPRESSIONS = {
                                         "vision_config.add_pre_mm_projector_layer_norm", "vision_config.mm_projector_id == 'patch_merge'",
                                         "vision_config.hidden_size * (vision_config.spatial_merge_size * vision_config.spatial_merge_size)"],
     "Qwen2_5OmniThinkerForConditionalGeneration": ["thinker_config.text_config.is_causal == null or thinker_config.text_config.is_causal"],
+    "MossAudioModel": ["audio_config.downsample_hidden_size * ((audio_config.num_mel_bins - 1) // 8 + 1)"],
 }
+
 
 def heads_agree(heads="num_attention_heads", kv="num_key_value_heads"):
     """The width is that of the heads together."""

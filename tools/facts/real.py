@@ -174,6 +174,8 @@ def kind_of(m):
     return "norm" if re.search(r"norm", type(m).__name__, re.I) else "plain"
 
 
+# Another kernel for what is loaded alike; a wrapper's field decides, so that the file of its language model cannot say which.
+SAME_CLASS = {"RSWAAttention": "Attention"}
 LINEAR = ("qkv", "merged", "column", "row", "gate", "replicated")
 
 
@@ -353,7 +355,7 @@ def describe(model, vc):
             if k != "experts":
                 out[path] = dict(same=own[id(m)])
             return
-        e = dict(cls=type(m).__name__, kind=k, bias=False)
+        e = dict(cls=SAME_CLASS.get(type(m).__name__) or type(m).__name__, kind=k, bias=False)
         ps = {n: p for n, p in m._parameters.items() if p is not None}
         bs = {n: b for n, b in m._buffers.items() if b is not None and n not in m._non_persistent_buffers_set}
         q = offered.get(id(m))
