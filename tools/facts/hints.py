@@ -106,7 +106,8 @@ EXPRESSIONS = {
     "NemotronH_Nano_VL_V2": [
         *(f"sound_config.{f}" for f in ("conv_kernel_size", "subsampling_conv_channels", "subsampling_conv_kernel_size", "projection_hidden_size", "projection_bias",
                                         "convolution_bias")), "sound_config.subsampling_conv_channels * (sound_config.num_mel_bins // 8)",
-        "layer % 3 == 1", "layer > 0 and layer % 3 == 0",
+        "layer % 3 == 1",
+        "1 if layer > 0 and layer % 3 == 0 else sound_config.subsampling_conv_kernel_size", "sound_config.subsampling_conv_channels if layer > 0 and layer % 3 == 0 else 1",
         *radio("vision_config", "vision_config.patch_size"), "vit_hidden_size * (int(1 / downsample_ratio + 0.5) * int(1 / downsample_ratio + 0.5))",
         "text_config.num_nextn_predict_layers > 0",
         "3 * vision_config.video_temporal_patch_size * vision_config.patch_size * vision_config.patch_size", "vision_config.video_temporal_patch_size > 1"],
