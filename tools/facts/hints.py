@@ -164,6 +164,7 @@ AGREE = {
 
 # Class → conditions that its file holds for, beside vary.PIN: what the configs of the samples had in common (see vary.KINDS).
 ONLY = {
+    "NemotronH_Nano_VL_V2": ["sound_config == null or sound_config.subsampling_factor == 8", "sound_config == null or sound_config.subsampling_conv_stride == 2"],
     "NemotronParseForConditionalGeneration": ["encoder.args.patch_size == null or encoder.args.patch_size == 16"],
     "OpenCUAForConditionalGeneration": ["text_config.model_type == 'qwen2'"],
 }
