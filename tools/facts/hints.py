@@ -196,7 +196,7 @@ VALUES = {
     "parakeet_sound": {"hidden_size": lambda r, d: (d.get("num_attention_heads") or 8) * 16 * r.randint(2, 12), "conv_kernel_size": lambda r, d: r.choice((5, 7, 9)),
                        "subsampling_conv_kernel_size": lambda r, d: r.choice((3, 5)), "subsampling_conv_channels": lambda r, d: 8 * r.randint(4, 40),
                        "num_mel_bins": lambda r, d: r.choice((80, 128)), "convolution_bias": lambda r, d: r.random() < .5, "projection_bias": lambda r, d: r.random() < .5},
-    "minimax_m3_text": {"sparse_attention_config": sparse_m3, "hidden_act": lambda r, d: "swigluoai",
+    "minimax_m3_text": {"n_shared_experts": lambda r, d: r.choice((0, 1, 2)), "sparse_attention_config": sparse_m3, "hidden_act": lambda r, d: "swigluoai",
                         "moe_layer_freq": lambda r, d: [r.randint(0, 1) for _ in range(d.get("num_hidden_layers") or 4)] if r.random() < .8 else None},
     "minimax_m3_vl": {"vision_config": tower_m3, "projector_hidden_size": lambda r, d: r.choice((None, 8 * r.randint(20, 300)))},
     "molmo": {"embedding_size": lambda r, d: r.choice((None, r.randrange(1000, 90000)))},
