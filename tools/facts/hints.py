@@ -126,7 +126,8 @@ EXPRESSIONS = {
         "projector_hidden_size if projector_hidden_size else text_config.hidden_size",
         "vision_config.multimodal_projector_bias == null or vision_config.multimodal_projector_bias", "vision_config.patch_merge_bias == null or vision_config.patch_merge_bias"],
     "Molmo2ForConditionalGeneration": ["text_config.qkv_bias", "vit_config.num_hidden_layers - 2", "adapter_config.intermediate_size"],
-    "MolmoForCausalLM": ["(embedding_size if embedding_size else vocab_size) + 128", "embedding_size if embedding_size else vocab_size"],
+    "MolmoForCausalLM": ["(embedding_size if embedding_size else vocab_size) + 128", "embedding_size if embedding_size else vocab_size",
+                         "attention_layer_norm == true", "num_key_value_heads * (hidden_size // num_attention_heads)"],
     "Moondream3ForCausalLM": [
         *(given(f"config.{part}.{f}", n) for part, fields in MOONDREAM.items() for f, n in fields.items()),
         f"layer >= ({given('config.text.moe.start_layer', 4)})",
