@@ -292,7 +292,8 @@ EXPRESSIONS = {
     "NemotronH_Nano_VL_V2": [
         *(f"sound_config.{f}" for f in ("conv_kernel_size", "subsampling_conv_channels", "subsampling_conv_kernel_size", "projection_hidden_size", "projection_bias",
                                         "convolution_bias")), "sound_config.subsampling_conv_channels * (sound_config.num_mel_bins // 8)",
-        "layer % 3 == 1", "layer > 0 and layer % 3 == 0",
+        "layer % 3 == 1",
+        "1 if layer > 0 and layer % 3 == 0 else sound_config.subsampling_conv_kernel_size", "sound_config.subsampling_conv_channels if layer > 0 and layer % 3 == 0 else 1",
         *radio("vision_config", "vision_config.patch_size"), "vit_hidden_size * (int(1 / downsample_ratio + 0.5) * int(1 / downsample_ratio + 0.5))",
         "text_config.num_nextn_predict_layers > 0",
         "3 * vision_config.video_temporal_patch_size * vision_config.patch_size * vision_config.patch_size", "vision_config.video_temporal_patch_size > 1"],
@@ -311,7 +312,8 @@ EXPRESSIONS = {
         "projector_hidden_size if projector_hidden_size else text_config.hidden_size",
         "vision_config.multimodal_projector_bias == null or vision_config.multimodal_projector_bias", "vision_config.patch_merge_bias == null or vision_config.patch_merge_bias"],
     "Molmo2ForConditionalGeneration": ["text_config.qkv_bias", "vit_config.num_hidden_layers - 2", "adapter_config.intermediate_size"],
-    "MolmoForCausalLM": ["(embedding_size if embedding_size else vocab_size) + 128", "embedding_size if embedding_size else vocab_size"],
+    "MolmoForCausalLM": ["(embedding_size if embedding_size else vocab_size) + 128", "embedding_size if embedding_size else vocab_size",
+                         "attention_layer_norm == true", "num_key_value_heads * (hidden_size // num_attention_heads)"],
     "Moondream3ForCausalLM": [
         *(given(f"config.{part}.{f}", n) for part, fields in MOONDREAM.items() for f, n in fields.items()),
         f"layer >= ({given('config.text.moe.start_layer', 4)})",
@@ -452,7 +454,7 @@ VALUES = {
     "parakeet_sound": {"hidden_size": lambda r, d: (d.get("num_attention_heads") or 8) * 16 * r.randint(2, 12), "conv_kernel_size": lambda r, d: r.choice((5, 7, 9)),
                        "subsampling_conv_kernel_size": lambda r, d: r.choice((3, 5)), "subsampling_conv_channels": lambda r, d: 8 * r.randint(4, 40),
                        "num_mel_bins": lambda r, d: r.choice((80, 128)), "convolution_bias": lambda r, d: r.random() < .5, "projection_bias": lambda r, d: r.random() < .5},
-    "minimax_m3_text": {"sparse_attention_config": sparse_m3, "hidden_act": lambda r, d: "swigluoai",
+    "minimax_m3_text": {"n_shared_experts": lambda r, d: r.choice((0, 1, 2)), "sparse_attention_config": sparse_m3, "hidden_act": lambda r, d: "swigluoai",
                         "moe_layer_freq": lambda r, d: [r.randint(0, 1) for _ in range(d.get("num_hidden_layers") or 4)] if r.random() < .8 else None},
     "minimax_m3_vl": {"vision_config": tower_m3, "projector_hidden_size": lambda r, d: r.choice((None, 8 * r.randint(20, 300)))},
     "molmo": {"embedding_size": lambda r, d: r.choice((None, r.randrange(1000, 90000)))},
@@ -483,6 +485,8 @@ ONLY = {
     "JinaEmbeddingsV5Model": [("is_decoder == null or is_decoder", "is_decoder", lambda r, d: True)],
     # Multimodal, A to K.
     # Multimodal, L to Z.
+    "NemotronH_Nano_VL_V2": [("sound_config == null or sound_config.subsampling_factor == 8", None, None),
+                             ("sound_config == null or sound_config.subsampling_conv_stride == 2", None, None)],
     "NemotronParseForConditionalGeneration": [("encoder.args.patch_size == null or encoder.args.patch_size == 16", None, None)],
     "OpenCUAForConditionalGeneration": [("text_config.model_type == 'qwen2'", None, None)],
 }

@@ -100,7 +100,8 @@ def params(d, s):
 def fill(t, path, root, s):
     if t == "=":
         return path
-    t = t.replace("{root}", root)
+    # A prefix that is put before `.layers` whether it is empty or not.
+    t = t.replace("{root}.", root.rstrip(".") + ".").replace("{root}", root)
     return re.sub(r"\{([^}]*)\}", lambda m: str(ev(m.group(1), s)), t)
 
 

@@ -45,7 +45,8 @@ pub(super) fn template(q: &str, path: &str, root: &str, scope: &Scope) -> String
         let (key, tail) = after.split_once('}').unwrap_or((after, ""));
         out.push_str(before);
         if key == "root" {
-            out.push_str(root);
+            // A prefix that is put before `.layers` whether it is empty or not.
+            out.push_str(if tail.starts_with('.') { root.trim_end_matches('.') } else { root });
         } else if let Ok(e) = Expr::parse(key) {
             out.push_str(&e.eval(scope).to_string());
         }
