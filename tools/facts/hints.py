@@ -311,7 +311,9 @@ EXPRESSIONS = {
         " * (2 if vision_config.img_token_compression_config.spatial_merge_size == null else vision_config.img_token_compression_config.spatial_merge_size))",
         "projector_hidden_size if projector_hidden_size else text_config.hidden_size",
         "vision_config.multimodal_projector_bias == null or vision_config.multimodal_projector_bias", "vision_config.patch_merge_bias == null or vision_config.patch_merge_bias"],
-    "Molmo2ForConditionalGeneration": ["text_config.qkv_bias", "vit_config.num_hidden_layers - 2", "adapter_config.intermediate_size"],
+    "Molmo2ForConditionalGeneration": ["text_config.qkv_bias", "vit_config.num_hidden_layers - 2", "adapter_config.intermediate_size",
+                                        *(f"text_config.head_dim if text_config.qk_norm_type == 'qwen3' else text_config.{h} * text_config.head_dim"
+                                          for h in ("num_key_value_heads", "num_attention_heads"))],
     "MolmoForCausalLM": ["(embedding_size if embedding_size else vocab_size) + 128", "embedding_size if embedding_size else vocab_size",
                          "attention_layer_norm == true", "num_key_value_heads * (hidden_size // num_attention_heads)"],
     "Moondream3ForCausalLM": [
