@@ -152,10 +152,10 @@ def one(cls, archs, a):
             why = None
             break
         why = [f"new config differs: {x}" for _, d in wrong[:1] for x in d[:4]]
-    still = sorted({k for k, v in samples[0].config.items() if k in samples[0].known and SIZE.search(k) and extract_number(v)
-                    and all(s.config.get(k) == v for s in samples) and v > 1} - set("num_experts_per_tok top_k_experts rotary_dim moe_k".split())
-                   - set(vary.PIN.get(pairs[0][1], ())))
-    still = [k for k in still if not re.search(extract_still(), k)]
+    sizes = [dict(flat(s.config)) for s in samples]
+    said = " ".join(f.get("only", ()))
+    still = sorted(k for k, v in sizes[0].items() if (leaf := k.rpartition(".")[2]) in samples[0].known and SIZE.search(leaf) and v > 1 and leaf not in said
+                   and not re.search(rf"^(num_experts_per_tok|top_k_experts|rotary_dim|moe_k)$|{extract_still()}", leaf) and all(x.get(k, v) == v for x in sizes))
     if not why and still:
         why = [f"never varied, yet read: {k}" for k in still]
     if why:
@@ -197,8 +197,13 @@ def verify(cls, archs, a):
     return [f"{len(wrong)} of {len(samples)} differ", *wrong[0][:4]] if wrong else None
 
 
-def extract_number(v):
-    return isinstance(v, int) and not isinstance(v, bool)
+def flat(config, pre=""):
+    """Whole numbers of a config and of its sub-configs, by dotted names."""
+    for k, v in config.items():
+        if isinstance(v, dict) and k.endswith("_config") and k != "per_layer_config" and not k.startswith("quant"):
+            yield from flat(v, f"{pre}{k}.")
+        elif isinstance(v, int) and not isinstance(v, bool):
+            yield pre + k, v
 
 
 def extract_still():
