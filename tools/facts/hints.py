@@ -118,6 +118,7 @@ VALUES = {
     # Its layers have windows or not, one of each at least; what it puts out is its patches side by side.
     "muse_glimmer_vision": {"output_dim": lambda r, d: d["hidden_size"] * d["merge_kernel_size"] ** 2, "merge_kernel_size": lambda r, d: r.choice((1, 2, 3)),
                             "layer_types": lambda r, d: words_of(r, d, "full_attention", "sliding_attention"), "patch_temporal": lambda r, d: r.choice((1, 2, 3))},
+    "muse_glimmer": {"has_vision": lambda r, d: r.random() < .2},
     "muse_glimmer_text": {"no_rope_layers": lambda r, d: [r.choice((0, 1)) for _ in range(d["num_hidden_layers"])] if r.random() < .7 else None},
     "deepseek_v4": {"compress_ratios": lambda r, d: [r.choice((0, 1, 4, 128)) for _ in range(d["num_hidden_layers"] + 1)],
                     "topk_method": lambda r, d: r.choice(("noaux_tc", "greedy")), "num_hash_layers": lambda r, d: r.randint(0, d["num_hidden_layers"]),
