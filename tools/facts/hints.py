@@ -229,7 +229,7 @@ EXPRESSIONS = {
     "TeleChat2ForCausalLM": ["n_layer", "ffn_hidden_size", "n_head"],
     "SarvamMLAForCausalLM": ["layer >= first_k_dense_replace and (layer - first_k_dense_replace) % moe_layer_freq == 0"],
     "Ernie4_5_MoeForCausalLM": ["(use_moe if use_moe != null else moe_num_experts > 0) and (layer + 1) % moe_layer_interval == 0 and "
-                                "layer >= moe_layer_start_index and layer <= moe_layer_end_index"],
+                                "layer >= moe_layer_start_index and layer <= moe_layer_end_index", "moe_num_shared_experts > 0"],
     "DeciLMForCausalLM": ["block_configs[layer].attention.no_op", "block_configs[layer].ffn.no_op",
                           "num_attention_heads // block_configs[layer].attention.n_heads_in_group",
                           "round_up(int(2 * block_configs[layer].ffn.ffn_mult * hidden_size / 3), 256)"],
@@ -254,6 +254,7 @@ EXPRESSIONS = {
     "ColQwen3Model": [f"{COLQWEN}", f"({COLQWEN}) != null"],
     "ColQwen3_5Model": [f"{COLQWEN} or 128"],
     "ColPaliModel": [f"{COLPALI}", f"({COLPALI}) != null"],
+    "ColModernVBertForRetrieval": ["quant in ['bitsandbytes', 'torchao'] or (vision_config.hidden_size % 64 == 0 and vision_config.intermediate_size % 64 == 0)"],
     "SiglipEmbeddingModel": [f"quant in ['bitsandbytes', 'torchao'] or ({t}hidden_size % 64 == 0 and {t}intermediate_size % 64 == 0)"
                              for t in ("text_config.", "vision_config.")],
     "NomicBertModel": ["n_embd", "n_inner", "n_layer", "moe_every_n_layers > 0 and layer % moe_every_n_layers == 1", "activation_function == 'swiglu'",
@@ -369,6 +370,7 @@ VALUES = {
                     **{f: lambda r, d: 16 * r.randint(2, 9) for f in ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "moe_intermediate_size")}},
     # Text models.
     "nemotron-nas": {"block_configs": blocks},
+    "ernie4_5_moe": {"moe_num_shared_experts": lambda r, d: r.choice((0, 1, 2, 3))},
     "step3p5": {"moe_layers_enum": indices, "num_attention_groups": groups, "attention_other_setting": other_attention,
                 "layer_types": lambda r, d: [r.choice(("full_attention", "sliding_attention")) for _ in range(d["num_hidden_layers"] + r.randint(0, 2))]},
     "olmo_hybrid": {"linear_key_head_dim": lambda r, d: r.choice((None, 16, 32, 64)), "linear_value_head_dim": lambda r, d: r.choice((None, 16, 48, 64)),
@@ -379,6 +381,7 @@ VALUES = {
     # Its layers have windows or not, one of each at least; what it puts out is its patches side by side.
     "muse_glimmer_vision": {"output_dim": lambda r, d: d["hidden_size"] * d["merge_kernel_size"] ** 2, "merge_kernel_size": lambda r, d: r.choice((1, 2, 3)),
                             "layer_types": lambda r, d: words_of(r, d, "full_attention", "sliding_attention"), "patch_temporal": lambda r, d: r.choice((1, 2, 3))},
+    "muse_glimmer": {"has_vision": lambda r, d: r.random() < .2},
     "muse_glimmer_text": {"no_rope_layers": lambda r, d: [r.choice((0, 1)) for _ in range(d["num_hidden_layers"])] if r.random() < .7 else None},
     "deepseek_v4": {"expert_dtype": lambda r, d: r.choice(("fp4", "fp8")),
                     "compress_ratios": lambda r, d: [r.choice((0, 1, 4, 128)) for _ in range(d["num_hidden_layers"] + 1)],
