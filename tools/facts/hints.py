@@ -65,6 +65,7 @@ EXPRESSIONS = {
        for c in ("BeeForConditionalGeneration", "RForConditionalGeneration")},
     "DeepseekV2ForCausalLM": ["qk_nope_head_dim == 0 and qk_rope_head_dim == 0"],
     "DiffusionGemmaForConditionalGeneration": [
+        "quant in ['bitsandbytes', 'torchao', 'compressed-tensors'] or (vision_config.hidden_size % 64 == 0 and vision_config.intermediate_size % 64 == 0)",
         f"text_config.intermediate_size * (2 if text_config.use_double_wide_mlp and layer >= {GEMMA4_OWN} and {GEMMA4_OWN} > 0 else 1)"],
     "KananaVForConditionalGeneration": [
         "projector_config.merge_size * projector_config.merge_size * projector_config.hidden_size",
@@ -120,4 +121,5 @@ VALUES = {
     "gemma3n_text": {"intermediate_size": per_layer(lambda rng: rng.randrange(64, 3000, 8)),
                      "num_kv_shared_layers": lambda rng, d: rng.randrange(d["num_hidden_layers"])},
     # Multimodal, L to Z.
+    "moss_audio_encoder": {"num_mel_bins": one_of(64, 80, 100, 128)},
 }
