@@ -269,6 +269,7 @@ EXPRESSIONS = {
        for c in ("BeeForConditionalGeneration", "RForConditionalGeneration")},
     "DeepseekV2ForCausalLM": ["qk_nope_head_dim == 0 and qk_rope_head_dim == 0"],
     "DiffusionGemmaForConditionalGeneration": [
+        "quant in ['bitsandbytes', 'torchao', 'compressed-tensors'] or (vision_config.hidden_size % 64 == 0 and vision_config.intermediate_size % 64 == 0)",
         f"text_config.intermediate_size * (2 if text_config.use_double_wide_mlp and layer >= {GEMMA4_OWN} and {GEMMA4_OWN} > 0 else 1)"],
     "KananaVForConditionalGeneration": [
         "projector_config.merge_size * projector_config.merge_size * projector_config.hidden_size",
@@ -471,6 +472,7 @@ VALUES = {
                      "mm_projector_id": lambda r, d: r.choice(("", "patch_merge")), "spatial_merge_size": lambda r, d: r.choice((1, 2, 3)),
                      "num_channels": lambda r, d: r.choice((1, 3)), "patch_size": lambda r, d: r.choice((7, 14, 16)),
                      "hidden_size": lambda r, d: (d.get("num_attention_heads") or 16) * 16 * r.randint(2, 16)},
+    "moss_audio_encoder": {"num_mel_bins": one_of(64, 80, 100, 128)},
 }
 
 # Class → [condition, field, its values]: what its samples are restricted to, and its file says so (`only`).
