@@ -66,6 +66,9 @@ pub struct Loader {
     /// `keyed`: names that are no parameter and begin with one of these raise where others are passed over.
     #[serde(default)]
     pub strict: Vec<String>,
+    /// `keyed`: number of attention sinks that are read.
+    #[serde(default)]
+    pub sinks: Option<Expr>,
     /// `keyed`: experts may come in one piece.
     #[serde(default)]
     pub banks: bool,

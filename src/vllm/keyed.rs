@@ -127,13 +127,21 @@ fn deepseek_v4(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored
     }
     match tables.stacked.iter().find(|(_, stored, _)| name.contains(stored.as_str())) {
         Some((param, stored, shard)) => stacked(s, at, &name.replace(stored.as_str(), param), *shard, t),
-        // `params_dict[name][:n].copy_(…)`: the parameter is padded for the kernel.
-        None => match find(s, at, name) {
-            Some((module, slot)) if name.contains("attn_sink") && t.shape.is_some_and(|s| s.len() == 1) => {
-                s.finish(module, slot, Ok(Placed::Whole), t, true);
-            }
-            _ => plain(s, at, name, t),
-        },
+        None if name.contains("attn_sink") => sinks(s, at, name, tables, t),
+        None => plain(s, at, name, t),
+    }
+}
+
+/// `params_dict[name][:n].copy_(loaded_weight[:heads])`: the parameter may be longer, for the kernel's sake.
+fn sinks(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
+    match (find(s, at, name), t.shape) {
+        (Some((module, slot)), Some(&[stored])) => {
+            let size = s.tree.modules[module].slots[slot].shape.first().copied().unwrap_or(0);
+            let read = stored.min(tables.sinks.unwrap_or(stored));
+            let placed = if read < size { Placed::Short(0, read, size) } else { Placed::Whole };
+            s.finish(module, slot, Ok(placed), t, true);
+        }
+        _ => plain(s, at, name, t),
     }
 }
 

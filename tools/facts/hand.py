@@ -49,7 +49,7 @@ DEEPSEEK = {**KEYED_MLA, "stacked": KEYED_MLA["stacked"] + MHA, "optional": ["fu
 # By key, a fused weight as a whole.
 FALCON = {"kind": "keyed", "dialect": "whole"}
 KEYED_AXK1 = {**DEEPSEEK, "stacked": KEYED_GLM4_LITE["stacked"] + MHA}
-DEEPSEEK_V4 = {"kind": "keyed", "dialect": "deepseek_v4", "stacked": [
+DEEPSEEK_V4 = {"kind": "keyed", "dialect": "deepseek_v4", "sinks": "num_attention_heads", "stacked": [
     ["gate_up_proj", "w1", 0], ["gate_up_proj", "w3", 1], ["attn.fused_wqa_wkv", "attn.wq_a", 0], ["attn.fused_wqa_wkv", "attn.wkv", 1],
     ["compressor.fused_wkv_wgate", "compressor.wkv", 0], ["compressor.fused_wkv_wgate", "compressor.wgate", 1]]}
 # The drafter's layers are left out before AutoWeightsLoader sees them.

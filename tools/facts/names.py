@@ -15,14 +15,15 @@ import where
 def table():
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
     from transformers.models.auto import modeling_auto
-    from vllm.transformers_utils.config import _ARCHITECTURE_TO_MODEL_TYPE, _CONFIG_REGISTRY
-    types = sorted(set(CONFIG_MAPPING_NAMES) | set(_CONFIG_REGISTRY))
+    from vllm.transformers_utils import config
+    by_architecture = getattr(config, "_ARCHITECTURE_TO_MODEL_TYPE", {})        # 0.30 has none
+    types = sorted(set(CONFIG_MAPPING_NAMES) | set(config._CONFIG_REGISTRY))
     base = {k: v if isinstance(v, str) else v[0] for k, v in sorted(modeling_auto.MODEL_MAPPING_NAMES.items())}
     causal = dict(sorted(modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.items()))
     classes = sorted({c for k, v in vars(modeling_auto).items() if k.endswith('_MAPPING_NAMES') for n in v.values()
                       for c in ((n,) if isinstance(n, str) else n) if isinstance(c, str)})
-    own = sorted({*_CONFIG_REGISTRY, *_ARCHITECTURE_TO_MODEL_TYPE.values()})
-    return dict(model_types=types, base=base, causal=causal, classes=classes, own=own, by_architecture=_ARCHITECTURE_TO_MODEL_TYPE)
+    own = sorted({*config._CONFIG_REGISTRY, *by_architecture.values()})
+    return dict(model_types=types, base=base, causal=causal, classes=classes, own=own, by_architecture=by_architecture)
 
 
 if __name__ == "__main__":

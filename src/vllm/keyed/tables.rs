@@ -14,6 +14,8 @@ pub struct Keyed {
     pub renames: Mapper,
     /// `Lenient`: names that are no parameter and begin with one of these raise.
     pub strict: Vec<String>,
+    /// Number of attention sinks that are read.
+    pub sinks: Option<u64>,
     /// Experts may come in one piece.
     pub banks: bool,
     /// Parameter, name in the checkpoint, shard.
@@ -40,6 +42,7 @@ impl Keyed {
             dialect: l.dialect,
             renames: Mapper::new(l.mapper.as_ref(), scope),
             strict: l.strict.clone(),
+            sinks: l.sinks.as_ref().and_then(|n| n.size(scope)),
             banks: l.banks,
             stacked: l.stacked.iter().filter_map(|(p, w, s)| Some((p.clone(), w.clone(), shard(s)?))).collect(),
             optional: l.optional.clone(),
