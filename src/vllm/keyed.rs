@@ -205,7 +205,7 @@ fn no_expert_key(before: &str, param: &str) -> Raised {
 }
 
 fn find(s: &Stream, at: usize, name: &str) -> Option<(usize, usize)> {
-    let (path, leaf) = name.rsplit_once('.')?;
+    let (path, leaf) = name.rsplit_once('.').unwrap_or(("", name));
     let module = s.tree.find_below(at, path)?;
     // The dictionary holds parameters only, no buffers.
     let slot = s.tree.modules[module].slots.iter().position(|x| x.name == leaf && !x.buffer)?;

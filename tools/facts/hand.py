@@ -125,6 +125,8 @@ LOADERS = {
     "param2moe.Param2MoEModel.load_weights": ("022c4cacebe9", AS_MEASURED),
     "openai_privacy_filter.OpenAIPrivacyFilterForTokenClassification.load_weights": ("27c54d4c058d", AS_MEASURED),
     "minicpmv4_6.MiniCPMV4_6ForConditionalGeneration.load_weights": ("a6c47e34ee93", VIT_MERGER),
+    "glmasr.GlmAsrEncoder.load_weights": ("5a91562956f3", {"kind": "auto", "zero_bias": [".k_proj.weight"]}),
+    "moss_transcribe_diarize.MossTranscribeDiarizeWhisperEncoder.load_weights": ("5a91562956f3", {"kind": "auto", "zero_bias": [".k_proj.weight"]}),
     "ultravox.UltravoxWhisperEncoder.load_weights": ("27d27c5cca63", WHISPER_LAYERS),
     "ultravox.UltravoxTransformerProjector.load_weights": ("27d27c5cca63", WHISPER_LAYERS),
     "bert_with_rope.GteNewModel.load_weights": ("58702d20b5ec", gte_new),
