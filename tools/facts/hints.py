@@ -428,7 +428,7 @@ VALUES = {
     "ernie4_5_moe_vl": {"spatial_conv_size": one_of(1, 2, 3), "temporal_conv_size": one_of(1, 2, 3), "moe_layer_interval": one_of(1, 1, 2),
                         "moe_num_experts": lambda rng, d: [rng.choice((4, 8, 12, 16))] * 2,
                         "moe_intermediate_size": lambda rng, d: [rng.randrange(64, 1000, 8), rng.randrange(64, 1000, 8)],
-                        "moe_layer_start_index": lambda rng, d: [rng.randrange(d["num_hidden_layers"]) for _ in "tv"],
+                        "moe_layer_start_index": lambda rng, d: [rng.randrange(min(end, d["num_hidden_layers"] - 1) + 1) for end in d["moe_layer_end_index"]],
                         "moe_layer_end_index": lambda rng, d: [rng.randrange(d["num_hidden_layers"] + 2) for _ in "tv"],
                         "moe_num_shared_experts": one_of(0, 1, 2)},
     "ernie4_5_moe_vl.vision_config": {"embed_dim": lambda rng, d: d["hidden_size"], "mlp_ratio": one_of(2, 3, 4), "spatial_merge_size": one_of(1, 2, 3),

@@ -217,6 +217,8 @@ def settle(d, full, rng):
             d[a] = rng.randrange(d[b])
     if number(full.get("num_kv_shared_layers")) and number(full.get("num_hidden_layers")) and full["num_kv_shared_layers"] > full["num_hidden_layers"]:
         d["num_kv_shared_layers"] = full["num_hidden_layers"] - 1
+    if d.get("model_type") == "ernie4_5_vision":
+        d["embed_dim"] = full["hidden_size"]
     if "n_group" in full and "topk_group" in full:      # of one kind or none, whatever the method of choice
         d["n_group"] = d["topk_group"] = 1
     if number(full.get("pad_token_id")) and full["pad_token_id"] >= 1000:
