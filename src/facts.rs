@@ -168,6 +168,9 @@ pub struct Node {
     /// The weight has a dimension of one in the middle: a convolution along time.
     #[serde(default)]
     pub unsqueezed: bool,
+    /// The weight takes numbered parts only.
+    #[serde(default)]
+    pub numbered: bool,
     /// Number of experts.
     #[serde(default)]
     pub count: Option<Expr>,

@@ -170,8 +170,14 @@ impl Plan {
             self.trace.events.push(e);
         }
         let mut place = quantization::find(cp, raw);
-        let mut method =
-            quantization::method(cp, target, registry.as_ref(), (raw, &resolved.model_type), &mut place, &mut self.trace);
+        let mut method = quantization::method(
+            cp,
+            target,
+            registry.as_ref(),
+            (raw, &resolved.model_type),
+            &mut place,
+            &mut self.trace,
+        );
         quantization::activations(&method, raw, &mut self.trace);
         self.method = method.name().map(str::to_owned);
         self.quant_place = place.as_ref().map(|p| (p.file.clone(), p.pointer.clone()));

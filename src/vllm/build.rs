@@ -315,7 +315,8 @@ impl<'a> Builder<'a> {
                     ));
                 }
                 Offered::Linear if node.unsqueezed => {
-                    slots.push(Slot::new("weight", vec![total, 1, k], Element::Model, Load::Both, n));
+                    let load = if node.numbered { Load::Numbered } else { Load::Both };
+                    slots.push(Slot::new("weight", vec![total, 1, k], Element::Model, load, n));
                 }
                 Offered::Linear => slots.push(Slot::new("weight", vec![total, k], Element::Model, Load::Both, n)),
                 _ => {

@@ -102,6 +102,8 @@ pub enum Load {
     },
     /// `KVCacheScaleParameter`: any tensor of one element.
     Scalar,
+    /// Numbered parts only (`_make_fused_conv1d_weight_loader`), which `AutoWeightsLoader` never gives: every tensor raises.
+    Numbered,
     /// `BasevLLMParameter`: whole, for every part (`weight_shape`, `input_scale` of one element).
     Whole,
 }

@@ -319,8 +319,9 @@ class Gen:
                 out[key] = self.number(v, f"{path}.{key}")
         if obs[0][1].rec.get("gated") is False:
             out["gated"] = False
-        if obs[0][1].rec.get("unsqueezed"):
-            out["unsqueezed"] = True
+        for flag in ("unsqueezed", "numbered"):
+            if obs[0][1].rec.get(flag):
+                out[flag] = True
         if "names" in obs[0][1].rec:
             if len({json.dumps(n.rec["names"]) for _, n in obs}) > 1:
                 self.unknown.append(f"{path}: names of expert projections vary")

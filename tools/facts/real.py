@@ -371,6 +371,8 @@ def describe(model, vc):
             ps.pop("bias", None)
             if w is not None and sizes(w) == [sum(outs), 1, m.input_size]:
                 e["unsqueezed"] = True      # a convolution along time
+                if getattr(w.weight_loader, "__qualname__", "").startswith("_make_fused_conv1d_weight_loader") and not any(path.startswith(p) for p in hand):
+                    e["numbered"] = True    # it takes numbered parts only, and AutoWeightsLoader gives no numbers
             elif w is None or sizes(w) != [sum(outs), m.input_size]:
                 notes.append(f"{path}: weight {w is not None and sizes(w)} is not [{sum(outs)}, {m.input_size}]")
         elif k in ("embedding", "lm_head"):
