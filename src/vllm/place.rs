@@ -314,7 +314,9 @@ pub fn expert(slot: &Slot, shape: &[u64], half: bool) -> Result<Placed, Raised> 
 pub fn keeps_meaning(stored: Dtype, element: Element) -> bool {
     use Dtype::{BF16, BOOL, C64, F8_E4M3, F8_E8M0, F16, F32, F64, I8, I32, I64, U8};
     match element {
-        Element::Model | Element::F32 => matches!(stored, BF16 | F16 | F32 | F64),
+        Element::Model => matches!(stored, BF16 | F16 | F32 | F64),
+        // Powers of two stay what they are.
+        Element::F32 => matches!(stored, BF16 | F16 | F32 | F64 | F8_E8M0),
         Element::F8E4M3 => matches!(stored, F8_E4M3),
         Element::I8 => matches!(stored, I8 | U8),
         Element::U8 => matches!(stored, U8 | I8),

@@ -26,7 +26,7 @@ FEW = dict(num_experts=2, num_local_experts=2, n_routed_experts=2, moe_num_exper
 # Fields that these files have, and the config that stands in for them has not.
 SET = {
     "ExaoneForCausalLM": {"num_layers": 2},
-    "DeepseekV4ForCausalLM": {"num_attention_heads": 64, "o_groups": 16, "vocab_size": 128, "o_lora_rank": 16},      # fewer heads are padded
+    "DeepseekV4ForCausalLM": {"num_attention_heads": 64, "o_groups": 16, "vocab_size": 128, "o_lora_rank": 16, "moe_intermediate_size": 128},      # fewer heads are padded
 }
 
 
@@ -88,7 +88,7 @@ def tensors(cls, c):
             head, loader = at + "." if at else "", (nodes.get(at) or {}).get("loader") or {}
             if name.startswith(head):
                 name = head + stored(name[len(head):], loader.get("mapper") or {})
-        out.append((name, shape, {"float32": "F32", "int64": "I64"}.get(dtype, "BF16")))
+        out.append((name, shape, {"float32": "F32", "int64": "I64", "int32": "I32"}.get(dtype, "BF16")))
     for path, n in nodes.items():
         if "same" in n:
             continue
@@ -133,7 +133,7 @@ def case(arch, c):
         resolved = raw
     else:
         resolved = plan.resolve(raw)
-    rows = [{"name": n, "dtype": t, "shape": s, "fill": f"randn:{zlib.crc32(n.encode()) % 2**31}" if t != "I64" else "zeros"} for n, s, t in tensors(cls, resolved)]
+    rows = [{"name": n, "dtype": t, "shape": s, "fill": f"randn:{zlib.crc32(n.encode()) % 2**31}" if t not in ("I64", "I32") else "zeros"} for n, s, t in tensors(cls, resolved)]
     return dict(id=f"good-{arch.lower()}", arch=arch, family="base", description="tiny, named as the facts say", good=True, expect=[], **args,
                 files={"config.json": raw, **files}, shards={"model.safetensors": {"metadata": {"format": "pt"}, "tensors": rows}})
 
