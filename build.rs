@@ -84,6 +84,10 @@ fn lean(mut file: Value) -> String {
         for key in ["notes", "source", "module", "also_refused", "words"] {
             fields.remove(key);
         }
+        // Classes that are given the whole config, though they are no wrappers.
+        if !fields.contains_key("unwrap") && fields.get("tree").is_some_and(|t| t.to_string().contains("text_config")) {
+            fields.insert("nested".into(), true.into());
+        }
     }
     file.to_string()
 }

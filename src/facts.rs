@@ -36,6 +36,9 @@ pub struct ClassFile {
     /// Configs that the constructor refuses.
     #[serde(default)]
     pub refuses: Vec<Refusal>,
+    /// It is given the whole config, text config and all, as wrappers are (build.rs sees it in the tree).
+    #[serde(default)]
+    pub nested: bool,
     /// What has to hold of the config for the file to say anything of it.
     #[serde(default)]
     pub only: Vec<Expr>,

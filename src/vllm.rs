@@ -211,7 +211,7 @@ impl Plan {
 
         let multimodal = found.group == "multimodal";
         self.multimodal = multimodal && !target.language_model_only;
-        let scope_config = if multimodal { &resolved.value } else { resolved.text() };
+        let scope_config = if multimodal || class.nested { &resolved.value } else { resolved.text() };
         let extra = [
             ("quant", self.method.as_deref().map_or(Value::Null, Value::from)),
             ("lm_only", Value::Bool(target.language_model_only)),
@@ -258,7 +258,7 @@ impl Plan {
             e.effect == Effect::Refuses
                 && matches!(e.kind, Kind::TowerConfigMissing | Kind::ConfigField | Kind::PatternBroken)
         };
-        if self.trace.events.iter().any(unbuilt) {
+        if tree.sizeless || self.trace.events.iter().any(unbuilt) {
             // Nothing is built, so nothing can be said of where tensors would land.
             return Ok(());
         }

@@ -156,13 +156,16 @@ impl<'a> Builder<'a> {
         }
     }
 
+    fn sizeless(&mut self, why: String) {
+        self.tree.unknown.push(why);
+        self.tree.sizeless = true;
+    }
+
     fn elements(&mut self, node: &Node, at: usize, var: &str, count: &Expr, root: &str, scope: &Scope) {
         self.tree.modules[at].list = true;
         let Some(n) = count.size(scope) else {
-            self.tree
-                .unknown
-                .push(format!("{}: the config does not say how many there are", self.tree.modules[at].path));
-            return;
+            return self
+                .sizeless(format!("{}: the config does not say how many there are", self.tree.modules[at].path));
         };
         if n > MAX_INDEX {
             return self.too_large();
@@ -209,7 +212,7 @@ impl<'a> Builder<'a> {
                 }
                 let Some(shape) = shape.iter().map(|e| e.size(scope)).collect::<Option<Vec<u64>>>() else {
                     let path = join(&self.tree.modules[at].path, name);
-                    self.tree.unknown.push(format!("{path}: the config gives no size for it"));
+                    self.sizeless(format!("{path}: the config gives no size for it"));
                     continue;
                 };
                 let element = dtype.map_or(Element::Model, element);
@@ -226,7 +229,7 @@ impl<'a> Builder<'a> {
             if parts.is_empty() { vec![output.unwrap_or(0)] } else { parts.iter().map(|p| p.1).collect() };
         if offered != Offered::Attention && (input.is_none() || outputs.contains(&0)) {
             let path = self.tree.modules[at].path.clone();
-            self.tree.unknown.push(format!("{path}: the config gives no size for it"));
+            self.sizeless(format!("{path}: the config gives no size for it"));
         }
         let bias = match &node.bias {
             None => false,

@@ -342,6 +342,8 @@ pub struct Tree {
     pub unknown: Vec<String>,
     /// The config asks for more than any model has, and building was given up.
     pub oversized: bool,
+    /// A size or a number of elements is not known, so nothing can be said of what lands where.
+    pub sizeless: bool,
 }
 
 impl Tree {
