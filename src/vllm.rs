@@ -152,7 +152,7 @@ impl Plan {
             )));
         }
         let mut resolved = if remote::trusted(cp, target, raw)? {
-            remote::resolve(&target.vllm, raw)?
+            remote::resolve(&target.vllm, raw, cp.config_code.as_deref())?
         } else {
             config::resolve(&target.vllm, raw)?
         };
@@ -225,7 +225,7 @@ impl Plan {
             return Err(unknown("the config asks for more modules than any model has"));
         }
         let outer = Mapper::new(class.mapper.as_ref(), &scope).rename_only();
-        if let Some(event) = remote::undecided(cp.config_code.as_deref(), absent.fields()) {
+        if let Some(event) = remote::undecided(&target.vllm, cp.config_code.as_deref(), absent.fields()) {
             // What was built stands on nothing.
             self.trace.events.truncate(before);
             return Err(event);

@@ -140,6 +140,11 @@ pub fn resolve(version: &str, raw: &Value) -> Result<Resolved, Box<Event>> {
     Ok(Resolved { value: Value::Object(value), model_type: model_type.to_owned(), text: program.text, remote: false })
 }
 
+/// What a class makes of a config that names another model type.
+pub(super) fn of_class(version: &str, program: &ConfigFile, raw: &Value) -> Result<Map<String, Value>, Box<Event>> {
+    run(version, program, raw.as_object().unwrap_or(&Map::new()), "", 0)
+}
+
 /// A sub-config by the class of its model type; none where there is none, or no facts.
 pub(super) fn inner(version: &str, raw: &Value, field: &str) -> Result<Option<Value>, Box<Event>> {
     let program = raw.get("model_type").and_then(Value::as_str).and_then(|t| facts::config(version, t));

@@ -7,7 +7,7 @@ use super::config::{self, Resolved};
 use super::trace::{Effect, Event, Kind, Raised, Stage};
 use super::unknown;
 use crate::checkpoint::Checkpoint;
-use crate::facts;
+use crate::facts::{self, ConfigFile};
 use serde_json::Value;
 
 /// Whether the config class comes from the folder; the error is the event that ends the load there.
@@ -44,9 +44,17 @@ pub fn trusted(cp: &Checkpoint, target: &Target, raw: &Value) -> Result<bool, Bo
     Ok(true)
 }
 
-/// What the file says. Sub-configs of a class that transformers or vLLM have are theirs, defaults included.
-pub fn resolve(version: &str, raw: &Value) -> Result<Resolved, Box<Event>> {
+/// What the file says, and what the class that the code extends adds. Sub-configs of a class that transformers or vLLM have are
+/// theirs, defaults included.
+pub fn resolve(version: &str, raw: &Value, code: Option<&str>) -> Result<Resolved, Box<Event>> {
     let mut value = raw.clone();
+    if let Some(code) = code
+        && let Some(parent) = parent(version, code)
+    {
+        let mut all = config::of_class(version, &parent, raw)?;
+        all.retain(|field, _| raw.get(field).is_some() || !words(code).any(|w| w == field));
+        value = Value::Object(all);
+    }
     for (field, inner) in value.as_object_mut().into_iter().flatten().filter(|(k, _)| k.ends_with("_config")) {
         if let Some(resolved) = config::inner(version, inner, field)? {
             *inner = resolved;
@@ -63,8 +71,8 @@ pub fn resolve(version: &str, raw: &Value) -> Result<Resolved, Box<Event>> {
 }
 
 /// The event for fields that the file does not give and the class may, if there are any.
-pub fn undecided(code: Option<&str>, fields: Vec<String>) -> Option<Box<Event>> {
-    let code = code.filter(|c| alone(c));
+pub fn undecided(version: &str, code: Option<&str>, fields: Vec<String>) -> Option<Box<Event>> {
+    let code = code.filter(|c| alone(c, parent(version, c).as_ref()));
     // vLLM reads the tie flag without a default: a class that lacks it does not get this far.
     let decides = |f: &String| code.is_none_or(|c| f == "tie_word_embeddings" || words(c).any(|w| w == f));
     let names: Vec<String> = fields.into_iter().filter(decides).map(|f| format!("`{f}`")).collect();
@@ -80,21 +88,46 @@ fn words(code: &str) -> impl Iterator<Item = &str> {
     code.split(|c: char| !c.is_alphanumeric() && c != '_')
 }
 
-/// Whether all that a config class has is in its file: it extends nothing but the base class of all configs, and invents no names.
-fn alone(code: &str) -> bool {
-    let classes = code.lines().filter_map(|l| l.trim_start().strip_prefix("class "));
-    let mut seen = vec!["PretrainedConfig", "PreTrainedConfig", "object"];
-    for class in classes {
+/// Classes and their bases, as far as lines show them.
+fn classes(code: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    code.lines().filter_map(|l| l.trim_start().strip_prefix("class ")).map(|class| {
         let (name, bases) = class.split_once(':').map_or(class, |c| c.0).split_once('(').unwrap_or((class, ")"));
-        let Some((bases, _)) = bases.rsplit_once(')') else { return false };
+        (name.trim().trim_end_matches(':'), bases.rsplit_once(')').map(|b| b.0))
+    })
+}
+
+/// The config class of transformers that the one class of the code with a base of its own extends, if the facts have it.
+fn parent(version: &str, code: &str) -> Option<ConfigFile> {
+    let mut bases = classes(code).filter_map(|c| c.1).map(str::trim).filter(|b| b.ends_with("Config"));
+    let base = bases.next().filter(|b| bases.next().is_none() && !BASES.contains(b))?;
+    let mut model_type = String::new();
+    for (i, c) in base.strip_suffix("Config")?.char_indices() {
+        if c.is_ascii_uppercase() && i > 0 && !base[..i].ends_with(|c: char| c.is_ascii_uppercase()) {
+            model_type.push('_');
+        }
+        model_type.push(c.to_ascii_lowercase());
+    }
+    facts::config(version, &model_type).filter(|p| p.class == base)
+}
+
+/// What every config class extends.
+const BASES: [&str; 2] = ["PretrainedConfig", "PreTrainedConfig"];
+
+/// Whether all that a config class has is in its file: it extends nothing but the base class of all configs, or one whose facts
+/// are there, and invents no names.
+fn alone(code: &str, parent: Option<&ConfigFile>) -> bool {
+    let mut seen: Vec<&str> = BASES.into_iter().chain(["object"]).chain(parent.map(|p| p.class.as_str())).collect();
+    let known = seen.len();
+    for (name, bases) in classes(code) {
+        let Some(bases) = bases else { return false };
         if !bases.split(',').all(|b| b.trim().is_empty() || seen.contains(&b.trim())) {
             return false;
         }
-        seen.push(name.trim());
+        seen.push(name);
     }
     let inventive =
         ["setattr", "__dict__", "__getattr__", "__getattribute__", "exec", "eval", "update", "import_module"];
-    seen.len() > 3
+    seen.len() > known
         && !words(code).any(|w| inventive.contains(&w))
         && !code.lines().any(|l| l.trim_start().starts_with("from ."))
 }
@@ -115,7 +148,7 @@ mod tests {
     const PLAIN: &str = "from transformers import PretrainedConfig\nclass A(PretrainedConfig):\n    def __init__(self, bias=True, **k):\n";
 
     fn said(code: &str, fields: &[&str]) -> Option<String> {
-        undecided(Some(code), fields.iter().map(|f| (*f).to_owned()).collect()).map(|e| e.detail)
+        undecided("0.32", Some(code), fields.iter().map(|f| (*f).to_owned()).collect()).map(|e| e.detail)
     }
 
     #[test]
@@ -126,13 +159,24 @@ mod tests {
     }
 
     #[test]
+    fn a_class_of_transformers_brings_its_fields() {
+        let code = "class A(LlamaConfig):\n    def __init__(self, rms_norm_eps=1, **kwargs):\n";
+        assert_eq!(said(code, &["qkv_bias"]), None);
+        let raw = serde_json::json!({"hidden_size": 64, "num_attention_heads": 4});
+        let value = resolve("0.32", &raw, Some(code)).unwrap().value;
+        assert_eq!((&value["head_dim"], &value["mlp_bias"]), (&16.into(), &false.into()));
+        assert!(value.get("rms_norm_eps").is_none());
+    }
+
+    #[test]
     fn code_that_leans_on_other_code_decides_of_everything() {
-        for other in ["from .base import x\n", "class B(LlamaConfig):\n", "        setattr(self, n, v)\n", "class C(\n"]
+        for other in
+            ["from .base import x\n", "class B(NoSuchConfig):\n", "        setattr(self, n, v)\n", "class C(\n"]
         {
             assert!(said(&format!("{PLAIN}{other}"), &["qkv_bias"]).is_some(), "{other}");
         }
         assert!(said("", &["qkv_bias"]).is_some());
-        assert!(undecided(None, vec!["qkv_bias".into()]).is_some());
-        assert!(undecided(None, Vec::new()).is_none());
+        assert!(undecided("0.32", None, vec!["qkv_bias".into()]).is_some());
+        assert!(undecided("0.32", None, Vec::new()).is_none());
     }
 }
