@@ -48,6 +48,13 @@ pub struct Loader {
     /// `auto`: a tensor of one dimension with this in its name is a matrix of one row.
     #[serde(default)]
     pub one_row: Option<String>,
+    /// `auto`: tensors with this in their names lose a first dimension of 1.
+    #[serde(default)]
+    pub squeezed: Option<String>,
+    /// `auto`: tensors of two projections whose heads take turns: part of the name, what it becomes, number of heads and
+    /// rows of one (`TeleChat2Model._split_key_value`).
+    #[serde(default)]
+    pub halves: Option<(String, [String; 2], Expr, Expr)>,
     /// `auto`: weights with these endings bring a bias of zeros along (`_create_fake_bias_for_k_proj`).
     #[serde(default)]
     pub zero_bias: Vec<String>,
@@ -72,6 +79,37 @@ pub struct Loader {
     /// `keyed`: experts may come in one piece.
     #[serde(default)]
     pub banks: bool,
+    /// `keyed`: what an expert's gate, down and up projections are called, where its module knows other names.
+    #[serde(default)]
+    pub expert_names: Option<[String; 3]>,
+    /// `keyed`: an expert's tensor without a parameter raises where others are passed over.
+    #[serde(default)]
+    pub strict_experts: bool,
+    /// `keyed`: names of tensors with all experts of a layer: part of the name, what it becomes, and 0, 1, 2 for gate,
+    /// up, down.
+    #[serde(default)]
+    pub banked: Vec<(String, String, usize)>,
+    /// `keyed`: a linear that is not fused takes rows of queries, keys and values: numbers of query and of key rows.
+    #[serde(default)]
+    pub slices: Option<(Expr, Expr)>,
+    /// `keyed`: tables that lie one after the other in one embedding: rows of all before what their index adds.
+    #[serde(default)]
+    pub tables: Option<Expr>,
+    /// `keyed`: rows of queries and keys change places within heads of this size, where they are not quantized.
+    #[serde(default)]
+    pub heads: Option<Expr>,
+    /// `keyed`: names with one of these in them are copied as a whole, whatever their module is.
+    #[serde(default)]
+    pub exact: Vec<String>,
+    /// `keyed`: number of experts for text, before those for pictures.
+    #[serde(default)]
+    pub text_experts: Option<Expr>,
+    /// `keyed`: scales of the key-value cache have other names, and none is missed (`maybe_remap_kv_scale_name`).
+    #[serde(default)]
+    pub cache_scales: bool,
+    /// `keyed`: it was read for models without quantization only.
+    #[serde(default)]
+    pub unquantized: bool,
     /// `keyed`: first index and number of layers that belong to a drafter and are skipped.
     #[serde(default)]
     pub skip_layers: Option<(Expr, Expr)>,
@@ -99,6 +137,8 @@ pub enum Dialect {
     Lenient,
     /// `PixtralHFVisionModel`: the rows of `stacked`, then the name as it is.
     Rows,
+    /// `Ernie4_5_VLMoeForCausalLM`: experts of text and of pictures.
+    Ernie45Vl,
     /// `DeepseekV4Model`: experts by their own rows, sinks as many as there are, everything else by its name.
     DeepseekV4,
 }

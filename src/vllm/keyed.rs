@@ -2,8 +2,8 @@
 //! (spec E.6; each dialect names the function that it follows).
 
 use super::experts;
-use super::mapper::{Mapped, Shard};
-use super::place::Placed;
+use super::mapper::{self, Mapped, Shard};
+use super::place::{self, Placed};
 use super::stream::{Stored, Stream};
 use super::trace::Raised;
 use super::words;
@@ -11,7 +11,9 @@ use crate::facts::{Dialect, NodeKind};
 
 pub mod llama4;
 
+mod ernie45_vl;
 mod gpt_oss;
+mod slices;
 mod tables;
 
 pub use tables::Keyed;
@@ -23,6 +25,22 @@ pub fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
         Mapped::Dropped(why) => return s.dropped(at, &why, t),
     };
     let name = name.as_ref();
+    if tables.skip.as_ref().is_some_and(|skip| skip.hits(name)) {
+        return s.dropped(at, "beyond the last layer built", t);
+    }
+    if tables.cache_scales && find(s, at, name).is_none() && mapper::is_cache_scale(name) {
+        let mapped = mapper::cache_scale(name.into());
+        return match find(s, at, &mapped) {
+            Some((module, slot)) => s.plain(module, slot, t),
+            None => s.dropped(at, "a scale of the key-value cache", t),
+        };
+    }
+    if let Some(row) = tables.banked.iter().find(|row| name.contains(row.0.as_str())) {
+        return slices::banked(s, at, name, row, tables, t);
+    }
+    if slices::rows(s, at, name, tables, t) || slices::table(s, at, name, tables, t) {
+        return;
+    }
     match tables.dialect {
         Dialect::Deepseek => deepseek(s, at, name, tables, t),
         Dialect::Llama4 => llama4::model(s, at, name, tables, t),
@@ -32,6 +50,7 @@ pub fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
         Dialect::Lenient => lenient(s, at, name, tables, t),
         Dialect::Rows => rows(s, at, name, tables, t),
         Dialect::DeepseekV4 => deepseek_v4(s, at, name, tables, t),
+        Dialect::Ernie45Vl => ernie45_vl::load(s, at, name, tables, t),
     }
 }
 
@@ -62,7 +81,7 @@ fn deepseek(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
         if tables.banks && !rest.starts_with(|c: char| c.is_ascii_digit()) {
             return experts::load(s, module, rest, t);
         }
-        return expert(s, module, name, before, rest, t);
+        return expert(s, module, name, before, rest, tables, t);
     }
     if name.ends_with(".bias") && find(s, at, name).is_none() {
         return s.dropped(at, ".bias", t);
@@ -73,9 +92,13 @@ fn deepseek(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
 /// `MiMoV2Model.load_weights`, `ModernBertModel.load_weights` and the like: whatever leads to a parameter, in this order.
 fn lenient(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
     if let Some((module, before, rest)) = container(s, at, name)
-        && expert_row(s, module, rest).is_some_and(|(_, _, param)| has(s, module, &param))
+        && expert_row(s, module, tables, rest)
+            .is_some_and(|(_, _, param)| tables.strict_experts || has(s, module, &param))
     {
-        return expert(s, module, name, before, rest, t);
+        return expert(s, module, name, before, rest, tables, t);
+    }
+    if !slices::whole_heads(s, at, name, tables, t) {
+        return;
     }
     for (param, stored, shard) in tables.stacked.iter().filter(|row| name.contains(row.1.as_str())) {
         let mapped = name.replace(stored.as_str(), param);
@@ -86,6 +109,11 @@ fn lenient(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
     match find(s, at, name) {
         None if tables.strict.iter().any(|p| name.starts_with(p.as_str())) => missing(s, at, name, t),
         None => s.dropped(at, "no parameter of this name", t),
+        Some((module, slot)) if tables.exact.iter().any(|p| name.contains(p.as_str())) => {
+            let into = &s.tree.modules[module].slots[slot].shape;
+            let result = t.shape.map_or(Ok(Placed::Whole), |shape| place::default(into, shape));
+            s.finish(module, slot, result, t, true);
+        }
         Some(_) => piece(s, at, name, t),
     }
 }
@@ -111,9 +139,6 @@ fn piece(s: &mut Stream, at: usize, name: &str, t: &Stored) {
 
 /// `PixtralHFVisionModel.load_weights`.
 fn rows(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
-    if tables.skip.as_ref().is_some_and(|skip| skip.hits(name)) {
-        return s.dropped(at, "beyond the last layer built", t);
-    }
     match tables.stacked.iter().find(|(_, stored, _)| name.contains(stored.as_str())) {
         Some((param, stored, shard)) => stacked(s, at, &name.replace(stored.as_str(), param), *shard, t),
         None => piece(s, at, name, t),
@@ -123,7 +148,7 @@ fn rows(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
 /// `DeepseekV4Model.load_weights` (vllm/models/deepseek_v4/nvidia/model.py).
 fn deepseek_v4(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
     if let Some((module, before, rest)) = container(s, at, name) {
-        return expert(s, module, name, before, rest, t);
+        return expert(s, module, name, before, rest, tables, t);
     }
     match tables.stacked.iter().find(|(_, stored, _)| name.contains(stored.as_str())) {
         Some((param, stored, shard)) => stacked(s, at, &name.replace(stored.as_str(), param), *shard, t),
@@ -171,8 +196,8 @@ fn stacked(s: &mut Stream, at: usize, mapped: &str, shard: u16, t: &Stored) {
 }
 
 /// A tensor of one expert, by the rows of `fused_moe_make_expert_params_mapping`; `rest` is what follows `experts.`.
-fn expert(s: &mut Stream, module: usize, name: &str, before: &str, rest: &str, t: &Stored) {
-    match expert_row(s, module, rest) {
+fn expert(s: &mut Stream, module: usize, name: &str, before: &str, rest: &str, tables: &Keyed, t: &Stored) {
+    match expert_row(s, module, tables, rest) {
         None => experts::missing(s, module, rest, no_key(name), rest, t),
         Some((_, _, param)) if !has(s, module, &param) => {
             experts::missing(s, module, &param, no_expert_key(before, &param), rest, t);
@@ -182,8 +207,8 @@ fn expert(s: &mut Stream, module: usize, name: &str, before: &str, rest: &str, t
 }
 
 /// Expert, part, and parameter.
-fn expert_row(s: &Stream, module: usize, rest: &str) -> Option<(u64, usize, String)> {
-    let [gate, down, up] = &s.tree.modules[module].expert_names;
+fn expert_row(s: &Stream, module: usize, tables: &Keyed, rest: &str) -> Option<(u64, usize, String)> {
+    let [gate, down, up] = tables.expert_names.as_ref().unwrap_or(&s.tree.modules[module].expert_names);
     let (index, tail) = rest.split_once('.')?;
     let index: u64 = index.parse().ok().filter(|i| *i < s.tree.modules[module].experts)?;
     let (proj, suffix) = tail.split_once('.')?;
@@ -208,6 +233,10 @@ fn find(s: &Stream, at: usize, name: &str) -> Option<(usize, usize)> {
     let (path, leaf) = name.rsplit_once('.').unwrap_or(("", name));
     let module = s.tree.find_below(at, path)?;
     // The dictionary holds parameters only, no buffers.
+    // Those of experts lie below `routed_experts`.
+    if s.tree.modules[module].kind == NodeKind::Experts {
+        return None;
+    }
     let slot = s.tree.modules[module].slots.iter().position(|x| x.name == leaf && !x.buffer)?;
     Some((module, slot))
 }

@@ -306,8 +306,18 @@ fn python_groups(new: &str) -> String {
     out
 }
 
+/// Names that `maybe_remap_kv_scale_name` takes for a scale of the key-value cache.
+pub(super) fn is_cache_scale(name: &str) -> bool {
+    let (head, last) = name.rsplit_once('.').unwrap_or(("", name));
+    match last {
+        "kv_scale" | "k_scale" | "v_scale" | "q_scale" | "k_zero_point" | "v_zero_point" | "q_zero_point" => true,
+        "scale" => [".q", ".k_cache", ".v_cache"].iter().any(|part| head.ends_with(part)),
+        _ => false,
+    }
+}
+
 /// `QuantizationConfig.get_cache_scale_mapper`: eight expressions, written out since they run on every tensor.
-fn cache_scale(key: Cow<'_, str>) -> Cow<'_, str> {
+pub(super) fn cache_scale(key: Cow<'_, str>) -> Cow<'_, str> {
     let Some(dot) = key.rfind('.') else { return key };
     let (head, last) = (&key[..dot], &key[dot + 1..]);
     match last {

@@ -7,7 +7,7 @@ use super::mapper::{Mapped, Shard};
 use super::method::{Element, Load};
 use super::place::{self, Placed};
 use super::trace::{Effect, Event, Kind, Raised, Stage, Trace};
-use super::tree::{Loader, Module, Quant, Slot, Tree, join};
+use super::tree::{Halves, Loader, Module, Quant, Slot, Tree, join};
 use super::{experts, keyed, words};
 use crate::checkpoint::Dtype;
 use crate::facts::NodeKind;
@@ -128,6 +128,9 @@ impl<'a> Stream<'a> {
                 if let Some(head) = before.head_bias.as_ref().filter(|h| name.ends_with(&format!("{h}.bias"))) {
                     return self.late_bias(at, head, t);
                 }
+                if let Some(halves) = before.halves.as_ref().filter(|h| name.contains(h.from.as_str())) {
+                    return self.halved(at, name, halves, t);
+                }
                 let shape = t.shape.and_then(|shape| before.shape(name, shape));
                 let t = &Stored { shape: shape.as_deref().or(t.shape), ..*t };
                 if let Some(bias) = before.zeros(name) {
@@ -153,6 +156,30 @@ impl<'a> Stream<'a> {
                     }
                 }
             }
+        }
+    }
+
+    /// Both projections of a tensor that has the heads of two (`TeleChat2Model._split_key_value`).
+    fn halved(&mut self, at: usize, name: &str, halves: &Halves, t: &Stored) {
+        let parts = match t.shape {
+            None => [None, None],
+            Some([rows, columns @ ..]) if !columns.is_empty() => {
+                halves.of(*rows).map(|n| Some([&[n], columns].concat()))
+            }
+            Some(shape) => {
+                let text = format!("too many indices for tensor of dimension {}", shape.len());
+                let raised = Raised { error_type: "IndexError".into(), text };
+                return self.refuse(Kind::ShapeMismatch, at, raised, t, &format!("stored {shape:?}"));
+            }
+        };
+        for (to, shape) in halves.to.iter().zip(&parts) {
+            self.load(at, &name.replace(&halves.from, to), None, &Stored { shape: shape.as_deref(), ..*t });
+        }
+        let (had, took) = (t.shape.map_or(0, |x| x[0]), halves.heads.saturating_mul(halves.rows).saturating_mul(2));
+        if had > took {
+            let mut e = self.event(Kind::Cut, Effect::Damages, at, t);
+            e.detail = format!("vLLM takes the first {took} of {had} along dimension 0");
+            self.trace.events.push(e);
         }
     }
 

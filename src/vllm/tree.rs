@@ -58,6 +58,14 @@ impl Slot {
         }
     }
 
+    /// Parts of what is one piece for everything but the loader.
+    pub fn divide(&mut self, parts: usize) {
+        if self.parts != parts {
+            self.parts = parts.max(1);
+            self.written = vec![0; self.parts.div_ceil(64)];
+        }
+    }
+
     /// Mark a part as written.
     pub fn mark(&mut self, part: usize) {
         if let Some(w) = self.written.get_mut(part / 64) {
@@ -121,6 +129,9 @@ impl Loader {
             Some(Skip { prefix: prefix.clone(), from, to })
         });
         if l.kind == "keyed" {
+            if l.unquantized && scope.root.get("quantization_config").is_some_and(|q| !q.is_null()) {
+                return Loader::Unknown("quantized".into());
+            }
             return Loader::Keyed(Keyed::read(l, scope, skip));
         }
         if l.kind != "auto" {
@@ -154,6 +165,15 @@ impl Loader {
                 prefix: l.prefix.clone(),
                 turned: l.turned.clone(),
                 one_row: l.one_row.clone(),
+                squeezed: l.squeezed.clone(),
+                halves: l.halves.as_ref().and_then(|(from, to, heads, rows)| {
+                    Some(Halves {
+                        from: from.clone(),
+                        to: to.clone(),
+                        heads: heads.size(scope)?,
+                        rows: rows.size(scope)?,
+                    })
+                }),
                 zero_bias: l.zero_bias.clone(),
                 head_bias: l.head_bias.clone(),
             },
@@ -176,10 +196,38 @@ pub struct Before {
     pub turned: Vec<String>,
     /// Part of names whose tensors of one dimension are one row.
     pub one_row: Option<String>,
+    /// Part of names whose tensors lose a first dimension of 1.
+    pub squeezed: Option<String>,
+    /// Tensors of two projections.
+    pub halves: Option<Halves>,
     /// Endings of names that come with a bias of zeros.
     pub zero_bias: Vec<String>,
     /// A head that gets a bias when one comes.
     pub head_bias: Option<String>,
+}
+
+/// Tensors of two projections whose heads take turns.
+#[derive(Debug)]
+pub struct Halves {
+    /// Part of their names.
+    pub from: String,
+    /// What it becomes.
+    pub to: [String; 2],
+    /// Number of heads of each.
+    pub heads: u64,
+    /// Rows of a head.
+    pub rows: u64,
+}
+
+impl Halves {
+    /// Rows of each projection in a tensor with so many rows: slices end where the tensor ends, and nothing asks for the
+    /// rows after the last head.
+    pub fn of(&self, stored: u64) -> [u64; 2] {
+        let pair = self.rows.saturating_mul(2);
+        let full = stored.checked_div(pair).unwrap_or(0).min(self.heads);
+        let rest = if full < self.heads { stored - full * pair } else { 0 };
+        [rest.min(self.rows), rest.saturating_sub(self.rows)].map(|more| full * self.rows + more)
+    }
 }
 
 /// Elements of a list that a loader leaves out.
@@ -212,6 +260,7 @@ impl Before {
     /// The shape in which a tensor is handed on, where that is not the stored one.
     pub fn shape(&self, name: &str, shape: &[u64]) -> Option<Vec<u64>> {
         match shape {
+            [1, rest @ ..] if self.squeezed.as_ref().is_some_and(|p| name.contains(p.as_str())) => Some(rest.to_vec()),
             [n] if self.one_row.as_ref().is_some_and(|p| name.contains(p.as_str())) => Some(vec![1, *n]),
             [a, b] if name.ends_with(".weight") && self.turned.iter().any(|p| name.contains(p.as_str())) => {
                 Some(vec![*b, *a])

@@ -74,7 +74,7 @@ OPENVLA = {"kind": "auto", "mapper": {
     "substr": [[".ls1.scale_factor", ".ls1.gamma"], [".ls2.scale_factor", ".ls2.gamma"]],
     "prefix": [["vision_backbone.featurizer.", "vision_backbone.dinov2_featurizer."],
                ["vision_backbone.fused_featurizer.", "vision_backbone.siglip_featurizer."]]}}
-# Names of shards before the mapper; `stacked_before` comes before the rows that are measured.
+# Names of shards before the mapper; `stacked_before`, `regex_before` come before the rows that are measured.
 VIT_MERGER = {"kind": "auto", "stacked_before": [[f"vit_merger.self_attn.{p}_proj.", ["vit_merger.self_attn.qkv_proj.", p]] for p in "qkv"]}
 WHISPER_LAYERS = {"kind": "auto", "zero_bias": [".self_attn.k_proj.weight"]}
 
@@ -84,6 +84,55 @@ def gte_new(module):
     renames = [["mlp.up_gate_proj", "mlp.gate_up_proj"], *map(list, type(module).hf_to_vllm_mapper.orig_to_new_substr.items())]
     return {"kind": "keyed", "dialect": "whole", "mapper": {
         "regex": [["^classifier", None]], "substr": renames if module.add_pooling_layer else [*renames, ["pooler", None]]}}
+
+
+# A correction is stored with a dimension of 1 before the experts, beside the gate.
+ERNIE45_MOE = {"kind": "auto", "squeezed": "e_score_correction_bias",
+               "regex_before": [["moe_statics\\.e_score_correction_bias", "gate.e_score_correction_bias"]]}
+# Keys and values of a head lie together.
+TELECHAT2 = {"kind": "auto", "halves": ["self_attn.key_value", ["self_attn.key", "self_attn.value"], "n_head", "hidden_size // n_head"]}
+PLAIN_QKV = [[p[1:], n[1:], i] for p, n, i in QKV]
+QKV_A = [["fused_qkv_a_proj", "q_a_proj", 0], ["fused_qkv_a_proj", "kv_a_proj_with_mqa", 1]]
+OLD_ROTARY = [["rotary_emb.cos_cached", None], ["rotary_emb.sin_cached", None]]
+# Its rows leave alone what has "mlp" and not "mlps" in its name: experts and their router.
+LONGCAT = {"kind": "keyed", "stacked": QKV_A + DOTTED_GATE_UP, "mapper": {"prefix": [["mtp.", None]], "suffix": [[".kv_scale", None]]}}
+# One projection of all experts in one tensor.
+STEP3_BANKS = [[".moe.gate_proj.", ".moe.experts.w13_", 0], [".moe.up_proj.", ".moe.experts.w13_", 1], [".moe.down_proj.", ".moe.experts.w2_", 2]]
+STEP3_TEXT = {"kind": "keyed", "dialect": "rows", "stacked": DOTTED_GATE_UP, "banked": STEP3_BANKS, "slices": ["share_q_dim", "head_dim"], "unquantized": True}
+STEP3P5 = {"kind": "keyed", "dialect": "lenient", "stacked": PLAIN_QKV + GATE_UP, "banked": STEP3_BANKS, "skip": ["layers.", "num_hidden_layers", "null"],
+           "mapper": {"substr": [["expert_bias", None]], "prefix": [["model.", ""]]}}
+# Parameters of experts lie below `routed_experts`, which it does not know: it finds none of them.
+DBRX = {"kind": "keyed", "dialect": "rows", "cache_scales": True,
+        "mapper": {"regex": [["(w1|w2|v1)$", "\\1_weight"], ["mlp\\.(w1|v1)", "w13"], ["mlp\\.w2", "w2"]]}}
+# With block-wise FP8 it pads the shared expert, with MXFP4 it renames.
+BAILING_V3 = {"kind": "keyed", "dialect": "lenient", "cache_scales": True, "unquantized": True, "skip": ["model.layers.", "num_hidden_layers", "null"],
+              "stacked": DOTTED_GATE_UP + [[".qkv_proj", f".{p}_proj", i] for i, p in enumerate("qkv")]
+              + [[".qkvb_proj", f".{p}_proj", i] for i, p in enumerate("qkvb")] + [[f".{p}", f".{n}", i] for p, n, i in QKV_A],
+              "mapper": {"substr": [[".attention.", ".self_attn."]]}}
+# `attention.dense` is one thing in layers of linear attention and another in the rest.
+BAILING_V25 = {"kind": "keyed", "dialect": "lenient", "cache_scales": True,
+               "stacked": [["self_attn.dense", "attention.dense", 0], ["self_attn.o_proj", "attention.dense", 0]]
+               + [[f".{p}", f".{n}", i] for p, n, i in QKV_A] + DOTTED_GATE_UP,
+               "mapper": {"regex": [["attention\\.(?!dense)", "self_attn."]],
+                          "substr": [[f"mlp.{a}", "mlp.gate.expert_bias"]
+                                     for a in ("gate.e_score_correction_bias", "experts.e_score_correction_bias", "experts.expert_bias")],
+                          "prefix": [["model.mtp", None], ["model.", ""]]}}
+# Its gates have names of their own, and those without a place are dropped.
+IQUEST_LOOP = {"kind": "keyed", "cache_scales": True, "skip": ["gate_projections.", "null", "null"],
+               "stacked": PLAIN_QKV + [[f".mlp{p}", f".mlp{n}", i] for p, n, i in DOTTED_GATE_UP],
+               "mapper": {"regex": [["^gate_projections\\.(?!\\d+\\.(weight|bias)$)", None],
+                                    ["^(gate_projections\\.\\d+)\\.(weight|bias)$", "\\1.gate_proj.\\2"]]}}
+K2_HORIZON = {"kind": "keyed", "dialect": "lenient", "cache_scales": True, "strict_experts": True, "exact": [".self_attn.v_experts."],
+              "heads": "head_dim or hidden_size // num_attention_heads",
+              "stacked": PLAIN_QKV + [["qk_proj", "q_proj", 0], ["qk_proj", "k_proj", 1]] + GATE_UP}
+ERNIE45_VL = {"kind": "keyed", "dialect": "ernie45_vl", "cache_scales": True, "unquantized": True, "text_experts": "moe_num_experts[0]",
+              "stacked": PLAIN_QKV + GATE_UP, "mapper": {"substr": [["mtp", None], ["vision_model", None], ["resampler_model", None]]}}
+
+
+def minicpm(module):
+    """Experts of its own kind (`MiniCPMMoE`) have no words."""
+    return {"kind": "minicpm"} if module.num_experts else {
+        "kind": "keyed", "stacked": PLAIN_QKV + GATE_UP, "mapper": {"substr": OLD_ROTARY}}
 
 
 # vLLM 0.30: names that it has no place for are dropped without a word. `lenient`: nothing of it is measured, all is in the class file.
@@ -133,6 +182,22 @@ LOADERS = {
     "openpangu.OpenPanguModel.load_weights": ("e905029921c8", NO_DRAFTER),
     "hy_v3.HYV3ForCausalLM.load_weights": ("cf196eee8609", NO_DRAFTER_OUTSIDE),
     "hy_v3.HYV3Model.load_weights": ("344766b96635", KEYED_HYV3),
+    "ernie45_moe.Ernie4_5_MoeModel.load_weights": ("a76148f43eec", ERNIE45_MOE),
+    "minicpm.MiniCPMModel.load_weights": ("6c5cc1172146", minicpm),
+    # A slice that is the whole on one rank.
+    "laguna.LagunaModel.load_weights": ("2b71fa2cc744", AS_MEASURED),
+    "sarvam.SarvamMLAModel.load_weights": ("f1da81b5e5b6", AS_MEASURED),
+    "longcat_flash.FlashModel.load_weights": ("9d7d26baa110", LONGCAT),
+    "longcat_flash_ngram.FlashNgramModel.load_weights": ("d340c79c5803", {**LONGCAT, "tables": "int(ngram_vocab_size_ratio * vocab_size)"}),
+    "telechat2.TeleChat2Model.load_weights": ("4f5afe0796db", TELECHAT2),
+    "step3p5.Step3p5Model.load_weights": ("5892317e64b6", STEP3P5),
+    "step3_text.Step3TextModel.load_weights": ("5d7b97ddd728", STEP3_TEXT),
+    "dbrx.DbrxModel.load_weights": ("577243abf2c5", DBRX),
+    "bailing_moe_v3.BailingMoeV3ForCausalLM.load_weights": ("2d30a374fd3e", BAILING_V3),
+    "bailing_moe_linear.BailingMoeV25Model.load_weights": ("b1fd68496495", BAILING_V25),
+    "iquest_loopcoder.IQuestLoopCoderModel.load_weights": ("4040f5b58607", IQUEST_LOOP),
+    "k2_horizon.K2HorizonModel.load_weights": ("153e5ab6f88f", K2_HORIZON),
+    "ernie45_vl_moe.Ernie4_5_VLMoeForCausalLM.load_weights": ("5ad84003a53e", ERNIE45_VL),
     "granitemoehybrid.GraniteMoeHybridModel.load_weights": ("8cc876906e88", KEYED_GRANITE),
     "mimo_v2.MiMoV2Model.load_weights": ("e3ac72dce42f", MIMO_V2),
     "modernbert.ModernBertModel.load_weights": ("12aa66fb832a", MODERNBERT),

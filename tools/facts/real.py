@@ -293,9 +293,11 @@ def by_hand(fn, seen, module):
         return dict(kind=fn.__module__.split(".")[-1])
     if callable(table):
         table = table(module)
-    if "stacked_before" in table and seen["kind"] == "auto":
-        table = {**table, "mapper": {**seen["mapper"], "stacked": table["stacked_before"] + seen["mapper"].get("stacked", [])}}
-        del table["stacked_before"]
+    for rows in ("stacked", "regex"):
+        before = f"{rows}_before"
+        if before in table and seen["kind"] == "auto":
+            table = {**table, "mapper": {**seen["mapper"], rows: table[before] + seen["mapper"].get(rows, [])}}
+            del table[before]
     if "child" in table:
         if seen["kind"] != "auto":      # an adapter: the class that it was made from has the loop
             inner = next(c for c in type(module).__mro__ if "load_weights" in vars(c) and vars(c)["load_weights"] is not fn.__func__)
@@ -396,7 +398,7 @@ def describe(model, vc):
                 notes.append(f"{path}: expert shapes {sizes(w13)} {sizes(w2)}")
             for n, p in rp.items():
                 if p is not None and not any(p is x for y, o in model.named_modules() if o is not r for x in o._parameters.values()):
-                    notes.append(f"{path}: routed experts also have {n} {sizes(p)}")
+                    ps[n] = p
             kids = [(n, c) for n, c in kids if c is not r and id(c) in live and own[id(c)] == f"{path}.{n}"]
         elif k in ("attention", "placeholder"):
             bs = {n: b for n, b in bs.items() if not re.match(r"_?[kqv]_|_prob_scale|_\w+_scale", n)}

@@ -73,15 +73,15 @@ pub(super) fn model(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &S
         }
     }
     if let Some((module, before, rest)) = container(s, at, name) {
-        return moe(s, module, name, before, rest, t);
+        return moe(s, module, name, before, rest, tables, t);
     }
     plain(s, at, name, t);
 }
 
 /// `Llama4Model.load_moe_expert_weights`. Once a tensor for all experts has come, those of single experts find no row.
-fn moe(s: &mut Stream, module: usize, name: &str, before: &str, rest: &str, t: &Stored) {
+fn moe(s: &mut Stream, module: usize, name: &str, before: &str, rest: &str, tables: &Keyed, t: &Stored) {
     if !s.banked {
-        return expert(s, module, name, before, rest, t);
+        return expert(s, module, name, before, rest, tables, t);
     }
     for (stem, prefix) in [("gate_up_proj", "w13_"), ("down_proj", "w2_")] {
         let Some(more) = rest.strip_prefix(stem) else { continue };

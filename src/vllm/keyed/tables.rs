@@ -22,6 +22,24 @@ pub struct Keyed {
     pub stacked: Vec<(String, String, u16)>,
     /// Parameters that fall back to the plain name.
     pub optional: Vec<String>,
+    /// An expert's gate, down and up projections, where its module knows other names.
+    pub expert_names: Option<[String; 3]>,
+    /// `Lenient`: an expert's tensor without a parameter raises.
+    pub strict_experts: bool,
+    /// Part of a name with all experts of a layer, what it becomes, and 0, 1, 2 for gate, up, down.
+    pub banked: Vec<(String, String, usize)>,
+    /// Rows of queries, and of keys and of values, of a linear that is not fused.
+    pub slices: Option<(u64, u64)>,
+    /// Rows of a table, before what its index adds.
+    pub tables: Option<u64>,
+    /// Rows of a head.
+    pub heads: Option<u64>,
+    /// Parts of names that are copied as a whole.
+    pub exact: Vec<String>,
+    /// Number of experts for text.
+    pub text_experts: Option<u64>,
+    /// Scales of the key-value cache have other names.
+    pub cache_scales: bool,
     /// Layers from the first to before the second index belong to a drafter.
     pub skip_layers: (u64, u64),
     /// Elements that are left out.
@@ -46,6 +64,15 @@ impl Keyed {
             banks: l.banks,
             stacked: l.stacked.iter().filter_map(|(p, w, s)| Some((p.clone(), w.clone(), shard(s)?))).collect(),
             optional: l.optional.clone(),
+            expert_names: l.expert_names.clone(),
+            strict_experts: l.strict_experts,
+            banked: l.banked.clone(),
+            slices: l.slices.as_ref().and_then(|(q, k)| Some((q.size(scope)?, k.size(scope)?))),
+            tables: l.tables.as_ref().and_then(|n| n.size(scope)),
+            heads: l.heads.as_ref().and_then(|n| n.size(scope)),
+            exact: l.exact.clone(),
+            text_experts: l.text_experts.as_ref().and_then(|n| n.size(scope)),
+            cache_scales: l.cache_scales,
             skip_layers: (first, first.saturating_add(n)),
             skip,
             quant_method: scope

@@ -1,0 +1,162 @@
+//! Tensors that fill a part of a parameter: one projection of all experts, rows of queries, a table among others.
+
+use super::super::place::{self, Placed};
+use super::super::stream::{Stored, Stream};
+use super::super::trace::{Kind, Raised};
+use super::super::tree::Quant;
+use super::{Keyed, find, missing, no_expert_key};
+use crate::facts::{Dialect, NodeKind};
+
+fn raised(error_type: &str, text: String) -> Raised {
+    Raised { error_type: error_type.into(), text }
+}
+
+/// `expert_params_mapping` of `Step3TextModel.load_weights`, `Step3p5Model.load_weights`: one projection of all experts.
+pub(super) fn banked(
+    s: &mut Stream,
+    at: usize,
+    name: &str,
+    (from, to, part): &(String, String, usize),
+    tables: &Keyed,
+    t: &Stored,
+) {
+    let lenient = tables.dialect == Dialect::Lenient;
+    let mapped = name.replace(from.as_str(), to);
+    let (path, param) = mapped.rsplit_once('.').unwrap_or(("", &mapped));
+    let experts = s.tree.find_below(at, path).filter(|m| s.tree.modules[*m].kind == NodeKind::Experts);
+    let slot = experts.and_then(|m| Some((m, s.tree.modules[m].slots.iter().position(|x| x.name == param)?)));
+    let Some((module, slot)) = slot else {
+        if lenient {
+            return s.dropped(at, "no parameter of this name", t);
+        }
+        let before = path.strip_suffix(".experts").unwrap_or(path);
+        return s.homeless_key(at, name, no_expert_key(before, param), t);
+    };
+    let n = s.tree.modules[module].experts;
+    let (stored, one) = match t.shape {
+        None => (n, None),
+        Some([]) if lenient => (n, Some(&[][..])),
+        Some([1, one @ ..]) if lenient => (n, Some(one)),
+        Some([stored, one @ ..]) => (*stored, Some(one)),
+        Some([]) => (0, None),
+    };
+    let result = match (t.shape, one) {
+        (Some([]), None) => Err(raised("IndexError", "tuple index out of range".into())),
+        _ if lenient && stored != n => Err(place::assertion("")),
+        _ if stored > n => {
+            Err(raised("IndexError", format!("index {n} is out of bounds for dimension 0 with size {n}")))
+        }
+        (_, None) => Ok(Placed::Whole),
+        (_, Some(one)) => place::expert(&s.tree.modules[module].slots[slot], one, *part < 2),
+    };
+    if result.is_ok() {
+        let slot = &mut s.tree.modules[module].slots[slot];
+        let stored = usize::try_from(stored).unwrap_or(0);
+        (0..stored).for_each(|e| slot.mark(if *part < 2 { e * 2 + part } else { e }));
+    }
+    s.finish(module, slot, result, t, false);
+}
+
+/// `qkv_params_mapping` of `Step3TextModel.load_weights`: rows of a linear that knows of no parts.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "rows as vLLM counts them, in floating point"
+)]
+pub(super) fn rows(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) -> bool {
+    let Some((q, k)) = tables.slices else { return false };
+    let Some(part) = [".q_proj", ".k_proj", ".v_proj"].iter().position(|p| name.contains(p)) else { return false };
+    let mapped = name.replace([".q_proj", ".k_proj", ".v_proj"][part], ".qkv_proj");
+    let Some((module, slot)) = find(s, at, &mapped) else {
+        missing(s, at, &mapped, t);
+        return true;
+    };
+    let (q, k) = (q as f64, k as f64);
+    let bounds = [0.0, q, q + k, q + k * 2.0].map(|n| n / (q + k * 2.0));
+    let sl = &mut s.tree.modules[module].slots[slot];
+    let mut into = sl.shape.clone();
+    if let Some(rows) = into.first_mut() {
+        let all = *rows as f64;
+        *rows = ((bounds[part + 1] * all) as u64).saturating_sub((bounds[part] * all) as u64);
+    }
+    sl.divide(3);
+    sl.mark(part);
+    let result = t.shape.map_or(Ok(()), |shape| place::copy(&into, shape)).map(|()| Placed::Whole);
+    s.finish(module, slot, result, t, false);
+    true
+}
+
+/// `NgramEmbedding.load_weight` (vllm/model_executor/models/longcat_flash_ngram.py): table `i` has `2i + 1` rows more than
+/// all have, and its projection lies turned among the others.
+pub(super) fn table(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) -> bool {
+    let Some(least) = tables.tables else { return false };
+    let row =
+        [("ngram_embeddings.embedders.", "oe_embedder.weight"), ("ngram_embeddings.post_projs.", "oe_projection")];
+    let Some((rest, param)) = row.into_iter().find_map(|(p, to)| Some((name.split_once(p)?.1, to))) else {
+        return false;
+    };
+    let found = find(s, at, &format!("ngram_embeddings.{param}"));
+    let many = find(s, at, "ngram_embeddings.oe_projection");
+    let (Some((module, slot)), Some((owner, stack))) = (found, many) else { return false };
+    let many = s.tree.modules[owner].slots[stack].shape.first().copied().unwrap_or(0);
+    let index = rest.split('.').next().unwrap_or(rest);
+    let embedder = param.ends_with("weight");
+    let sl = &s.tree.modules[module].slots[slot];
+    let result = match (index.parse::<u64>(), t.shape) {
+        (Err(_), _) => Err(raised("ValueError", format!("invalid literal for int() with base 10: '{index}'"))),
+        (Ok(i), _) if i >= many => Err(raised(
+            "IndexError",
+            if embedder {
+                "list index out of range".into()
+            } else {
+                format!("index {i} is out of bounds for dimension 0 with size {many}")
+            },
+        )),
+        (Ok(_), None) => Ok(Placed::Whole),
+        (Ok(i), Some(shape)) if embedder => {
+            let rows = least.saturating_add(i.saturating_mul(2)).saturating_add(1);
+            let stored = shape.first().copied().unwrap_or(0);
+            if rows == stored {
+                let into: Vec<u64> = [rows].iter().chain(sl.shape.iter().skip(1)).copied().collect();
+                place::copy(&into, shape).map(|()| Placed::Whole)
+            } else {
+                Err(place::assertion(&format!("hi - lo={rows} loaded_weight.shape[0]={stored}")))
+            }
+        }
+        (Ok(_), Some(shape)) => {
+            let mut turned = shape.to_vec();
+            turned.reverse();
+            place::copy(sl.shape.get(1..).unwrap_or(&[]), &turned).map(|()| Placed::Whole)
+        }
+    };
+    if result.is_ok() {
+        let sl = &mut s.tree.modules[module].slots[slot];
+        sl.divide(usize::try_from(many).unwrap_or(1));
+        sl.mark(index.parse().unwrap_or(usize::MAX));
+    }
+    s.finish(module, slot, result, t, false);
+    true
+}
+
+/// `_rope_weight_perm` of `K2HorizonModel.load_weights`: rows change places within heads, so there must be whole ones.
+/// False when vLLM raised.
+pub(super) fn whole_heads(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) -> bool {
+    let (Some(size), Some(shape)) = (tables.heads, t.shape) else { return true };
+    let Some((attention, rest)) = name.split_once(".self_attn.") else { return true };
+    let projection = ["q_proj.weight", "k_proj.weight", "q_proj.bias", "k_proj.bias"].contains(&rest);
+    if !(projection || ["q_norm.weight", "k_norm.weight"].contains(&rest) && find(s, at, name).is_some()) {
+        return true;
+    }
+    let fused = ["qkv_proj", "qk_proj"].map(|p| s.tree.find_below(at, &format!("{attention}.self_attn.{p}")));
+    let Some(module) = fused.into_iter().flatten().next() else { return true };
+    let rows = shape.first().copied().unwrap_or(0);
+    if matches!(s.tree.modules[module].quant, Quant::Scheme(_)) || rows.checked_rem(size).unwrap_or(0) == 0 {
+        return true;
+    }
+    let hidden = if shape.len() > 1 { format!(", {}", shape[shape.len() - 1]) } else { String::new() };
+    let elements = shape.iter().fold(1u64, |n, d| n.saturating_mul(*d));
+    let text = format!("shape '[-1, {size}{hidden}]' is invalid for input of size {elements}");
+    s.refuse(Kind::ShapeMismatch, module, raised("RuntimeError", text), t, &format!("stored {shape:?}"));
+    false
+}
