@@ -157,7 +157,7 @@ impl Plan {
             config::resolve(&target.vllm, raw)?
         };
         let registry = facts::registry(&target.vllm);
-        let found = registry::resolve(&target.vllm, registry.as_ref(), raw, &resolved.model_type)?;
+        let found = registry::resolve(&target.vllm, registry, raw, &resolved.model_type)?;
         if found.drafter.is_none() {
             self.class = Some(found.class.clone());
         }
@@ -170,8 +170,7 @@ impl Plan {
             self.trace.events.push(e);
         }
         let mut place = quantization::find(cp, raw);
-        let mut method =
-            quantization::method(cp, target, registry.as_ref(), &resolved.model_type, &mut place, &mut self.trace);
+        let mut method = quantization::method(cp, target, registry, &resolved.model_type, &mut place, &mut self.trace);
         quantization::activations(&method, raw, &mut self.trace);
         self.method = method.name().map(str::to_owned);
         self.quant_place = place.as_ref().map(|p| (p.file.clone(), p.pointer.clone()));
