@@ -263,7 +263,7 @@ impl Plan {
             return Err(unknown("the weights are pickles (.bin, .pt), which are not read"));
         }
         self.names_only = selection.absent;
-        let rename = |name: &str| outer.rename(name);
+        let rename = |name: &str| outer.rename(name).into_owned();
         let mut stream = Stream::new(&mut tree, &mut self.trace, &rename, method.is_some());
         let elsewhere = stream.shards(cp, &selection);
         let mut names: Vec<&(Name, Name)> = selection.names.iter().chain(elsewhere).collect();
