@@ -1,4 +1,5 @@
-//! Embeds every file below `rules/facts/vllm` (minified) as a sorted table. A text that several versions share is there once.
+//! Embeds every file below `rules/facts/vllm`, minified, in compressed blocks, and a sorted table of where each one is. A text
+//! that several versions share is there once.
 //!
 //! `base.json` of a version names another one and the files of it that hold here, too, each with the fingerprint of what was
 //! compared. One that has changed since is left out: nothing is said of it until somebody compares again. `instead` are pieces
@@ -36,22 +37,48 @@ fn main() -> io::Result<()> {
             }
         }
     }
-    let mut texts = BTreeMap::new();
-    for text in rows.values() {
-        let next = texts.len();
-        texts.entry(text).or_insert(next);
+    let dir = env::var_os("OUT_DIR").ok_or_else(|| io::Error::other("cargo sets OUT_DIR"))?;
+    let (packed, tables) = pack(&rows);
+    fs::write(Path::new(&dir).join("facts.bin"), packed)?;
+    fs::write(Path::new(&dir).join("facts.rs"), tables)
+}
+
+/// What a block holds at most, unless one file alone is larger: a run unpacks few of them, each in a tenth of a millisecond,
+/// and files that are alike share what they have in common.
+const BLOCK: usize = 32 * 1024;
+
+/// All blocks, one after the other, and their tables as Rust.
+fn pack(rows: &BTreeMap<String, String>) -> (Vec<u8>, String) {
+    // By the path below the version: what is new in one is mostly the same as before.
+    let mut order: Vec<_> = rows.iter().map(|(key, text)| (key.split_once('/').map(|k| k.1), text)).collect();
+    order.sort();
+    let mut blocks: Vec<String> = Vec::new();
+    let mut places = BTreeMap::new();
+    for (_, text) in order {
+        places.entry(text).or_insert_with(|| {
+            if blocks.last().is_none_or(|b| b.len() + text.len() > BLOCK) {
+                blocks.push(String::new());
+            }
+            let (last, n) = (blocks.len() - 1, blocks.last().map_or(0, String::len));
+            blocks[last].push_str(text);
+            (last, n..n + text.len())
+        });
     }
-    let mut out = String::new();
-    for (text, n) in &texts {
-        out.push_str(&format!("static T{n}: &str = {text:?};\n"));
+    let mut packed = Vec::new();
+    let mut out = format!("static BLOCKS: [Block; {}] = [\n", blocks.len());
+    for block in &blocks {
+        let start = packed.len();
+        packed.extend(miniz_oxide::deflate::compress_to_vec(block.as_bytes(), 9));
+        out.push_str(&format!("    Block::new({start}..{}, {}),\n", packed.len(), block.len()));
     }
-    out.push_str("/// Fact files by `version/path`, sorted.\nstatic EMBEDDED: &[(&str, &&str)] = &[\n");
-    for (key, text) in &rows {
-        out.push_str(&format!("    ({key:?}, &T{}),\n", texts[text]));
+    out.push_str("];\n/// Fact files by `version/path`, sorted: block, and where in it.\n");
+    out.push_str("static EMBEDDED: &[(&str, usize, std::ops::Range<usize>)] = &[\n");
+    for (key, text) in rows {
+        let (block, place) = &places[text];
+        out.push_str(&format!("    ({key:?}, {block}, {place:?}),\n"));
     }
     out.push_str("];\n");
-    let dir = env::var_os("OUT_DIR").ok_or_else(|| io::Error::other("cargo sets OUT_DIR"))?;
-    fs::write(Path::new(&dir).join("facts.rs"), out)
+    (packed, out)
 }
 
 fn collect(root: &Path, dir: &Path, rows: &mut BTreeMap<String, String>) -> io::Result<()> {

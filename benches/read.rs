@@ -1,4 +1,4 @@
-//! `cargo bench`: how long it takes to read a checkpoint of the size of DeepSeek-V3 from the page cache.
+//! `cargo bench`: how long each phase takes on a checkpoint of the size of DeepSeek-V3 that is in the page cache.
 //!
 //! Generates it in a temporary folder, or takes the one that `BIG_CHECKPOINT` names.
 
@@ -12,10 +12,14 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use ckpt_lint::checkpoint::Checkpoint;
+use ckpt_lint::facts;
 use ckpt_lint::finding::Place;
 use ckpt_lint::locate::Locator;
 use ckpt_lint::pattern::PatternSet;
+use ckpt_lint::rule;
+use ckpt_lint::rules;
 use ckpt_lint::source::LocalSource;
+use ckpt_lint::vllm::{Plan, Target};
 
 /// Prints median and extremes of `rounds` rounds.
 fn time<T>(what: &str, rounds: usize, mut run: impl FnMut() -> T) {
@@ -46,6 +50,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     time("list and read everything", 20, || Checkpoint::read(&LocalSource::open(&dir)?, "big"));
     let c = Checkpoint::read(&LocalSource::open(&dir)?, "big")?;
     assert_eq!(c.tensors().count(), deepseek::TENSORS);
+
+    let target = Target::default();
+    time("facts of its class, unpacked before", 20, || facts::class(&target.vllm, "DeepseekV3ForCausalLM"));
+    let absent = Checkpoint { shards: Vec::new(), index: Default::default(), ..c.clone() };
+    time("plan up to the first tensor", 20, || Plan::of(&absent, &target));
+    time("whole plan", 20, || Plan::of(&c, &target));
+    let plan = Plan::of(&c, &target);
+    let all: Vec<_> = rules::all().collect();
+    time("rules", 20, || rule::check(&all, &c, &plan));
 
     let last = c.index.get().and_then(|i| i.weight_map.as_ref()?.last()).ok_or("no index")?;
     let place = Place::Tensor { file: last.1.to_string(), name: last.0.to_string() };

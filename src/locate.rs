@@ -6,10 +6,11 @@
 mod excerpt;
 mod spans;
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::checkpoint::{Checkpoint, Part};
+use crate::checkpoint::{Checkpoint, Name, Part};
 use crate::finding::Place;
 
 pub use excerpt::{Excerpt, clean};
@@ -53,7 +54,7 @@ pub struct Locator<'a> {
 #[derive(Debug)]
 struct Text<'a> {
     text: &'a str,
-    spans: Spans<'a>,
+    spans: OnceCell<Spans<'a>>,
     /// Offset of the first byte of each line.
     lines: Vec<usize>,
 }
@@ -81,16 +82,13 @@ impl<'a> Locator<'a> {
             Place::Key { file, pointer } => {
                 self.listed(file)?;
                 let region = self.text(file).and_then(|text| {
-                    let found = text.spans.find(pointer)?;
+                    let found = text.spans().find(pointer)?;
                     text.region(found)
                 });
                 Some(Spot { file: file.clone(), region })
             }
             Place::Tensor { file, name } => {
-                let in_index = self.text(INDEX).and_then(|text| {
-                    let found = text.spans.child("/weight_map", name)?;
-                    text.region(found)
-                });
+                let in_index = self.named(name);
                 if in_index.is_some() {
                     return Some(Spot { file: INDEX.to_owned(), region: in_index });
                 }
@@ -98,6 +96,18 @@ impl<'a> Locator<'a> {
                 Some(Spot { file: file.clone(), region: None })
             }
         }
+    }
+
+    /// Where the index names a tensor. An index of the usual shape was read where it stands, so its names know their place.
+    fn named(&mut self, name: &str) -> Option<Region> {
+        let index = self.checkpoint.index.get();
+        let entry = index.and_then(|i| i.weight_map.as_ref()?.iter().find(|entry| entry.0 == name));
+        let quoted = |name: &Name| name.place_in(&index?.text).map(|r| r.start.saturating_sub(1)..r.end + 1);
+        let read = entry
+            .and_then(|(key, file)| Some(spans::Found { key: Some(quoted(key)?), value: quoted(file)?, scalar: true }));
+        let text = self.text(INDEX)?;
+        let found = read.or_else(|| text.spans().child("/weight_map", name))?;
+        text.region(found)
     }
 
     fn listed(&self, file: &str) -> Option<()> {
@@ -135,8 +145,12 @@ fn text_of<'a>(c: &'a Checkpoint, file: &str) -> Option<(&'a str, &'a str)> {
 
 impl<'a> Text<'a> {
     fn new(text: &'a str) -> Self {
-        let ends = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i + 1);
-        Text { text, spans: Spans::of(text), lines: std::iter::once(0).chain(ends).collect() }
+        let ends = memchr::memchr_iter(b'\n', text.as_bytes()).map(|i| i + 1);
+        Text { text, spans: OnceCell::new(), lines: std::iter::once(0).chain(ends).collect() }
+    }
+
+    fn spans(&self) -> &Spans<'a> {
+        self.spans.get_or_init(|| Spans::of(self.text))
     }
 
     /// The line that holds a byte, from 0.

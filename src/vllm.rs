@@ -157,7 +157,7 @@ impl Plan {
             config::resolve(&target.vllm, raw)?
         };
         let registry = facts::registry(&target.vllm);
-        let found = registry::resolve(&target.vllm, registry.as_ref(), raw, &resolved.model_type)?;
+        let found = registry::resolve(&target.vllm, registry, raw, &resolved.model_type)?;
         if found.drafter.is_none() {
             self.class = Some(found.class.clone());
         }
@@ -170,14 +170,8 @@ impl Plan {
             self.trace.events.push(e);
         }
         let mut place = quantization::find(cp, raw);
-        let mut method = quantization::method(
-            cp,
-            target,
-            registry.as_ref(),
-            (raw, &resolved.model_type),
-            &mut place,
-            &mut self.trace,
-        );
+        let mut method =
+            quantization::method(cp, target, registry, (raw, &resolved.model_type), &mut place, &mut self.trace);
         quantization::activations(&method, raw, &mut self.trace);
         self.method = method.name().map(str::to_owned);
         self.quant_place = place.as_ref().map(|p| (p.file.clone(), p.pointer.clone()));
@@ -270,7 +264,7 @@ impl Plan {
             return Err(unknown("the weights are pickles (.bin, .pt), which are not read"));
         }
         self.names_only = selection.absent;
-        let rename = |name: &str| outer.rename(name);
+        let rename = |name: &str| outer.rename(name).into_owned();
         let mut stream = Stream::new(&mut tree, &mut self.trace, &rename, method.is_some());
         let elsewhere = stream.shards(cp, &selection);
         let mut names: Vec<&(Name, Name)> = selection.names.iter().chain(elsewhere).collect();

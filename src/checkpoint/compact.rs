@@ -7,7 +7,7 @@ use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// A string that shares its memory with others. Use it as a `&str`.
@@ -23,6 +23,12 @@ impl Name {
     /// Bytes `start .. start + len` of a text; empty when they are none of its.
     pub(super) fn part(text: &Arc<String>, (start, len): (u32, u32)) -> Self {
         Name { text: Arc::clone(text), start, len }
+    }
+
+    /// Where in `text` it is, if it is a part of that one.
+    pub fn place_in(&self, text: &Arc<String>) -> Option<Range<usize>> {
+        let start = self.start as usize;
+        Arc::ptr_eq(&self.text, text).then_some(start..start + self.len as usize)
     }
 
     /// The string.

@@ -114,11 +114,11 @@ impl<'a> Spans<'a> {
     fn string(&self, i: usize) -> Option<usize> {
         let mut i = i + 1;
         loop {
-            match self.byte(i)? {
-                b'"' => return Some(i + 1),
-                b'\\' => i += 2,
-                _ => i += 1,
+            i += memchr::memchr2(b'"', b'\\', self.text.as_bytes().get(i..)?)?;
+            if self.byte(i)? == b'"' {
+                return Some(i + 1);
             }
+            i += 2;
         }
     }
 

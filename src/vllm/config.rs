@@ -60,14 +60,12 @@ impl Resolved {
     /// `VllmConfig.with_hf_config`: the outer flag goes to the language model inside. One that names no architecture is
     /// copied for that, and the outer class still sees its own flag.
     pub fn tie_inner(&mut self, version: &str, chain: &[(String, String)]) {
-        // Parsed once, and only where there is something to copy.
-        let names = if chain.is_empty() { None } else { facts::names(version) };
         for (outer, path) in chain {
             let Some(tied) = self.tie_flag(outer) else { continue };
             let Some(Value::Object(o)) = self.value.pointer_mut(&pointer(path)) else { continue };
             let named = o.get("architectures").and_then(Value::as_array).is_some_and(|a| !a.is_empty());
             let model_type = o.get("model_type").and_then(Value::as_str).unwrap_or_default();
-            let copied = !named && names.as_ref().is_some_and(|n| n.causal.contains_key(model_type));
+            let copied = !named && facts::names(version).is_some_and(|n| n.causal.contains_key(model_type));
             let own = o.get("tie_word_embeddings").cloned().unwrap_or_default();
             o.insert(KEPT.into(), if copied { own } else { tied.into() });
             o.insert("tie_word_embeddings".into(), tied.into());

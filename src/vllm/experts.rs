@@ -3,13 +3,47 @@
 use super::place::{self, Placed};
 use super::stream::{Stored, Stream};
 use super::trace::{Effect, Kind, Raised};
-use super::tree::Quant;
+use super::tree::{Module, Quant};
 use super::words;
+use std::fmt;
+
+/// The name of a parameter: `w13_` or `w2_`, and what follows. Put together only where it is to be read: there are tens
+/// of thousands of tensors, and a few parameters.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Param<'n>(pub(super) &'static str, pub(super) &'n str);
+
+impl Param<'_> {
+    /// Its place among the parameters of the container.
+    pub(super) fn slot(self, m: &Module) -> Option<usize> {
+        m.slots.iter().position(|s| s.name.strip_prefix(self.0) == Some(self.1))
+    }
+}
+
+impl fmt::Display for Param<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.0, self.1)
+    }
+}
+
+impl Stream<'_> {
+    /// The experts that the last name below `at` led to, their path, and the rest of the name, when this one leads there,
+    /// too.
+    pub(super) fn same_experts<'n>(&self, at: usize, name: &'n str) -> Option<(usize, &'n str, &'n str)> {
+        let (_, path, experts) = self.experts.as_ref().filter(|e| e.0 == at)?;
+        let rest = name.strip_prefix(path.as_str())?.strip_prefix('.')?;
+        Some((*experts, &name[..path.len()], rest))
+    }
+
+    /// For [`Stream::same_experts`].
+    pub(super) fn remember_experts(&mut self, at: usize, path: &str, experts: usize) {
+        self.experts = Some((at, path.to_owned(), experts));
+    }
+}
 
 /// One tensor below an expert container; `name` is relative to it.
 pub fn load(s: &mut Stream, at: usize, name: &str, t: &Stored) {
     let m = &s.tree.modules[at];
-    let [gate, down, up] = m.expert_names.clone();
+    let [gate, down, up] = &m.expert_names;
     let (first, rest) = name.split_once('.').unwrap_or((name, ""));
     if let Ok(index) = first.parse::<u64>() {
         let experts = m.experts;
@@ -17,8 +51,8 @@ pub fn load(s: &mut Stream, at: usize, name: &str, t: &Stored) {
             return dropped(s, at, t, &format!("expert {first} of {experts}"));
         }
         let (proj, suffix) = rest.split_once('.').unwrap_or((rest, ""));
-        let fused = gate_up(&gate, &up);
-        let slots: &[(&str, usize)] = if proj == gate {
+        let fused = gate_up(gate, up);
+        let slots: &[(&'static str, usize)] = if proj == gate {
             &[("w13_", 0)]
         } else if proj == up && !up.is_empty() {
             &[("w13_", 1)]
@@ -31,12 +65,12 @@ pub fn load(s: &mut Stream, at: usize, name: &str, t: &Stored) {
         };
         let both = slots.len() == 2;
         for (prefix, part) in slots {
-            one(s, at, name, &format!("{prefix}{suffix}"), index, *part, both, t);
+            one(s, at, name, Param(prefix, suffix), index, *part, both, t);
         }
         return;
     }
     // Three-dimensional, fused over experts: `gate_up_proj`, `gate_up_proj_scale`, `down_proj`, …
-    let fused = gate_up(&gate, &up);
+    let fused = gate_up(gate, up);
     let hit = fused
         .filter(|f| first.starts_with(f))
         .map(|f| ("w13_", f))
@@ -47,7 +81,7 @@ pub fn load(s: &mut Stream, at: usize, name: &str, t: &Stored) {
         "" => rest.to_owned(),
         x => format!("weight_{}", x.trim_start_matches("weight_")),
     };
-    bank(s, at, name, &format!("{prefix}{suffix}"), false, t);
+    bank(s, at, name, Param(prefix, &suffix), false, t);
 }
 
 fn gate_up(gate: &str, up: &str) -> Option<&'static str> {
@@ -64,7 +98,8 @@ fn dropped(s: &mut Stream, at: usize, t: &Stored, why: &str) {
     s.trace.events.push(e);
 }
 
-fn without(s: &mut Stream, at: usize, name: &str, param: &str, t: &Stored) {
+fn without(s: &mut Stream, at: usize, name: &str, param: Param, t: &Stored) {
+    let param = &param.to_string();
     if param.ends_with("_bias") {
         return dropped(s, at, t, "expert bias without a parameter");
     }
@@ -106,14 +141,14 @@ pub(super) fn one(
     s: &mut Stream,
     at: usize,
     name: &str,
-    param: &str,
+    param: Param,
     expert: u64,
     part: usize,
     both: bool,
     t: &Stored,
 ) {
     let m = &s.tree.modules[at];
-    let Some(slot) = m.slots.iter().position(|x| x.name == param) else { return without(s, at, name, param, t) };
+    let Some(slot) = param.slot(m) else { return without(s, at, name, param, t) };
     let sl = &m.slots[slot];
     let w2 = part == 2;
     let result = match t.shape {
@@ -140,9 +175,9 @@ pub(super) fn one(
 
 /// A tensor `[E, …]` for all experts; `turned` when three dimensions are always `[experts, in, out]`, else whichever of
 /// the two orders fits.
-pub(super) fn bank(s: &mut Stream, at: usize, name: &str, param: &str, turned: bool, t: &Stored) {
+pub(super) fn bank(s: &mut Stream, at: usize, name: &str, param: Param, turned: bool, t: &Stored) {
     let m = &s.tree.modules[at];
-    let Some(slot) = m.slots.iter().position(|x| x.name == param) else { return without(s, at, name, param, t) };
+    let Some(slot) = param.slot(m) else { return without(s, at, name, param, t) };
     let sl = &m.slots[slot];
     let result = match t.shape {
         None => Ok(Placed::Whole),
@@ -162,7 +197,7 @@ pub(super) fn bank(s: &mut Stream, at: usize, name: &str, param: &str, turned: b
     };
     if result.is_ok() {
         let stored = t.shape.and_then(|x| x.first().copied()).unwrap_or(m.experts).min(m.experts);
-        let per = if param.starts_with("w13") && !m.ungated() { 2 } else { 1 };
+        let per = if param.0 == "w13_" && !m.ungated() { 2 } else { 1 };
         let n = usize::try_from(stored).unwrap_or(0) * per;
         let sl = &mut s.tree.modules[at].slots[slot];
         (0..n).for_each(|i| sl.mark(i));

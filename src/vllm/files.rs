@@ -2,7 +2,7 @@
 
 use super::Target;
 use super::trace::{Effect, Event, Kind, Raised, Stage, Trace};
-use crate::checkpoint::{Checkpoint, Name, Part, ShardState};
+use crate::checkpoint::{Checkpoint, Name, Part, Shard, ShardState};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What will be streamed.
@@ -162,16 +162,34 @@ fn names_only(cp: &Checkpoint, mut sel: Selection) -> Selection {
     sel
 }
 
+/// Whether every shard holds exactly what the index says. One shard after the other: their names stay in the cache, while
+/// those of a large model are megabytes at random places, and each of them a cache miss.
+fn agree(cp: &Checkpoint, sel: &Selection, index: &[(Name, Name)]) -> bool {
+    let shards = || sel.shards.iter().map(|i| &cp.shards[*i]);
+    let places: FxHashMap<&str, usize> = shards().enumerate().map(|(at, s)| (s.file.as_str(), at)).collect();
+    let mut listed: Vec<Vec<&str>> = vec![Vec::new(); sel.shards.len()];
+    for (name, file) in index {
+        match places.get(file.as_str()) {
+            Some(at) => listed[*at].push(name),
+            None => return false,
+        }
+    }
+    let mut names: FxHashSet<&str> = FxHashSet::default();
+    shards().zip(listed).all(|(shard, listed)| {
+        names.extend(shard.tensors().iter().map(|t| t.name.as_str()));
+        names.len() == listed.len() && listed.iter().all(|name| names.remove(name))
+    })
+}
+
 /// Compare index and headers by tensor, and find names that two shards hold (A.2, A.4).
 pub fn compare(cp: &Checkpoint, sel: &Selection, trace: &mut Trace) {
     let index = cp.index.get().and_then(|i| i.weight_map.as_ref());
-    if sel.absent || index.is_none() && sel.shards.len() < 2 {
+    if sel.absent || index.is_none() && sel.shards.len() < 2 || index.is_some_and(|map| agree(cp, sel, map)) {
         return;
     }
-    let capacity = index.map_or(0, Vec::len);
-    // Name → file of the index, file where it was seen.
-    let mut seen: FxHashMap<&str, (Option<&str>, Option<&str>)> =
-        FxHashMap::with_capacity_and_hasher(capacity, rustc_hash::FxBuildHasher);
+    // Name → file of the index, shard where it was seen.
+    let mut seen: FxHashMap<&str, (Option<&Name>, Option<&Shard>)> =
+        FxHashMap::with_capacity_and_hasher(index.map_or(0, Vec::len), rustc_hash::FxBuildHasher);
     for (name, file) in index.into_iter().flatten() {
         seen.insert(name, (Some(file), None));
     }
@@ -186,14 +204,14 @@ pub fn compare(cp: &Checkpoint, sel: &Selection, trace: &mut Trace) {
             let mut e = None;
             if let Some(first) = entry.1 {
                 let mut d = event(Kind::DuplicateTensor, Effect::Keeps, Some(&shard.file), None);
-                d.detail = first.to_owned();
+                d.detail.clone_from(&first.file);
                 e = Some(d);
-            } else if index.is_some() && entry.0 != Some(shard.file.as_str()) {
+            } else if index.is_some() && entry.0.is_none_or(|file| *file != shard.file) {
                 let mut d = event(Kind::IndexStale, Effect::Keeps, Some(&shard.file), None);
                 d.detail = entry.0.map_or_else(|| "not in the index".to_owned(), |f| format!("the index says {f}"));
                 e = Some(d);
             }
-            entry.1 = Some(&shard.file);
+            entry.1 = Some(shard);
             if let Some(mut e) = e {
                 e.tensor = Some(t.name.to_string());
                 e.bytes = t.span.1.saturating_sub(t.span.0);

@@ -1,7 +1,7 @@
 //! Hand-written loops over `params_dict = dict(self.named_parameters())`: an unknown name is a `KeyError`
 //! (spec E.6; each dialect names the function that it follows).
 
-use super::experts;
+use super::experts::{self, Param};
 use super::mapper::{self, Mapped, Shard};
 use super::place::{self, Placed};
 use super::stream::{Stored, Stream};
@@ -63,8 +63,9 @@ fn deepseek(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
     if layer.is_some_and(|l| (tables.skip_layers.0..tables.skip_layers.1).contains(&l)) {
         return s.dropped(at, "a layer of the drafter (multi-token prediction)", t);
     }
-    for (param, stored, shard) in &tables.stacked {
-        if !name.contains(stored.as_str()) || name.contains("mlp.experts.") {
+    let rows: &[_] = if name.contains("mlp.experts.") { &[] } else { &tables.stacked };
+    for (param, stored, shard) in rows {
+        if !name.contains(stored.as_str()) {
             continue;
         }
         let mapped = name.replace(stored.as_str(), param);
@@ -93,7 +94,7 @@ fn deepseek(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
 fn lenient(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
     if let Some((module, before, rest)) = container(s, at, name)
         && expert_row(s, module, tables, rest)
-            .is_some_and(|(_, _, param)| tables.strict_experts || has(s, module, &param))
+            .is_some_and(|(_, _, param)| tables.strict_experts || has(s, module, param))
     {
         return expert(s, module, name, before, rest, tables, t);
     }
@@ -179,10 +180,16 @@ fn plain(s: &mut Stream, at: usize, name: &str, t: &Stored) {
 }
 
 /// The experts that a name lies below, and what stands before and after `.experts.` in it.
-fn container<'n>(s: &Stream, at: usize, name: &'n str) -> Option<(usize, &'n str, &'n str)> {
+fn container<'n>(s: &mut Stream, at: usize, name: &'n str) -> Option<(usize, &'n str, &'n str)> {
+    const EXPERTS: &str = ".experts";
+    if let Some((module, path, rest)) = s.same_experts(at, name) {
+        return Some((module, path.strip_suffix(EXPERTS)?, rest));
+    }
     let (before, rest) = name.split_once(".experts.")?;
-    let module = s.tree.find_below(at, &format!("{before}.experts"))?;
-    (s.tree.modules[module].kind == NodeKind::Experts).then_some((module, before, rest))
+    let path = &name[..before.len() + EXPERTS.len()];
+    let module = s.tree.find_below(at, path).filter(|m| s.tree.modules[*m].kind == NodeKind::Experts)?;
+    s.remember_experts(at, path, module);
+    Some((module, before, rest))
 }
 
 /// `param = params_dict[name]`, into a shard of a fused linear or into the whole of a parameter.
@@ -199,33 +206,33 @@ fn stacked(s: &mut Stream, at: usize, mapped: &str, shard: u16, t: &Stored) {
 fn expert(s: &mut Stream, module: usize, name: &str, before: &str, rest: &str, tables: &Keyed, t: &Stored) {
     match expert_row(s, module, tables, rest) {
         None => experts::missing(s, module, rest, no_key(name), rest, t),
-        Some((_, _, param)) if !has(s, module, &param) => {
-            experts::missing(s, module, &param, no_expert_key(before, &param), rest, t);
+        Some((_, _, param)) if !has(s, module, param) => {
+            experts::missing(s, module, &param.to_string(), no_expert_key(before, param), rest, t);
         }
-        Some((index, part, param)) => experts::one(s, module, rest, &param, index, part, false, t),
+        Some((index, part, param)) => experts::one(s, module, rest, param, index, part, false, t),
     }
 }
 
 /// Expert, part, and parameter.
-fn expert_row(s: &Stream, module: usize, tables: &Keyed, rest: &str) -> Option<(u64, usize, String)> {
+fn expert_row<'n>(s: &Stream, module: usize, tables: &Keyed, rest: &'n str) -> Option<(u64, usize, Param<'n>)> {
     let [gate, down, up] = tables.expert_names.as_ref().unwrap_or(&s.tree.modules[module].expert_names);
     let (index, tail) = rest.split_once('.')?;
     let index: u64 = index.parse().ok().filter(|i| *i < s.tree.modules[module].experts)?;
     let (proj, suffix) = tail.split_once('.')?;
     let rows = [(gate, "w13_", 0), (up, "w13_", 1), (down, "w2_", 2)];
     let (_, prefix, part) = rows.into_iter().find(|r| r.0 == proj)?;
-    Some((index, part, format!("{prefix}{suffix}")))
+    Some((index, part, Param(prefix, suffix)))
 }
 
-fn has(s: &Stream, module: usize, param: &str) -> bool {
-    s.tree.modules[module].slots.iter().any(|x| x.name == param)
+fn has(s: &Stream, module: usize, param: Param) -> bool {
+    param.slot(&s.tree.modules[module]).is_some()
 }
 
 fn no_key(name: &str) -> Raised {
     Raised { error_type: "KeyError".into(), text: format!("'{name}'") }
 }
 
-fn no_expert_key(before: &str, param: &str) -> Raised {
+fn no_expert_key(before: &str, param: impl std::fmt::Display) -> Raised {
     no_key(&format!("{before}.experts.routed_experts.{param}"))
 }
 

@@ -198,10 +198,10 @@ impl Mapper {
     }
 
     /// Map a name known to keep (rename-only mappers never drop).
-    pub fn rename(&self, name: &str) -> String {
+    pub fn rename<'a>(&self, name: &'a str) -> Cow<'a, str> {
         match self.map(name) {
-            Mapped::Kept(n, _) => n.into_owned(),
-            Mapped::Dropped(_) => name.to_owned(),
+            Mapped::Kept(n, _) => n,
+            Mapped::Dropped(_) => name.into(),
         }
     }
 

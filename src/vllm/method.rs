@@ -321,7 +321,7 @@ impl Method {
         // Without a mapper nothing is done to the lists, and some methods do more to them than rename.
         if let Some(mapper) = &file.mapper {
             let mapper = Mapper::new(Some(mapper), scope).rename_only();
-            quantizer.map_names(&|name| mapper.rename(name));
+            quantizer.map_names(&|name| mapper.rename(name).into_owned());
         }
         let packed = file
             .packed

@@ -76,9 +76,8 @@ pub fn inner(version: &str, config: &Value) -> Result<String, String> {
         .map(|a| a.iter().filter_map(Value::as_str).collect())
         .unwrap_or_default();
     let model_type = config.get("model_type").and_then(Value::as_str).unwrap_or_default();
-    let known = facts::names(version);
     if names.is_empty() {
-        names.extend(known.iter().filter_map(|n| n.causal.get(model_type)).map(String::as_str));
+        names.extend(facts::names(version).and_then(|n| n.causal.get(model_type)).map(String::as_str));
     }
     facts::registry(version)
         .and_then(|r| names.iter().find_map(|n| r.architectures.get(*n)?.get("class")?.as_str().map(str::to_owned)))

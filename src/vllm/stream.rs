@@ -47,6 +47,9 @@ pub struct Stream<'a> {
     /// Tensors that landed in a parameter.
     pub placed: usize,
     aliases: FxHashMap<String, String>,
+    /// The experts that the last name led to: below which module, by which path, and where they are. What lies below one
+    /// container comes in a row, thousands of names in large models.
+    pub(super) experts: Option<(usize, String, usize)>,
     /// Skipped aliases: name → canonical, with the loader root's class.
     pub skipped: Vec<(String, String, String)>,
     told: FxHashSet<String>,
@@ -77,6 +80,7 @@ impl<'a> Stream<'a> {
             bytes: 0,
             placed: 0,
             aliases,
+            experts: None,
             skipped: Vec::new(),
             told: FxHashSet::default(),
             full_text_given: false,
@@ -232,6 +236,9 @@ impl<'a> Stream<'a> {
         t: &Stored,
         loader: Option<&Rc<Loader>>,
     ) {
+        if let Some((experts, _, rest)) = self.same_experts(start, name) {
+            return experts::load(self, experts, rest, t);
+        }
         let mut at = start;
         let mut rest = name;
         loop {
@@ -251,6 +258,9 @@ impl<'a> Stream<'a> {
                     return self.fused(child, tail, shard, t);
                 }
                 if m.kind == NodeKind::Experts {
+                    if !tail.is_empty() {
+                        self.remember_experts(start, &name[..name.len() - tail.len() - 1], child);
+                    }
                     return experts::load(self, child, tail, t);
                 }
                 at = child;
@@ -323,11 +333,9 @@ impl<'a> Stream<'a> {
 
     /// Books what placing did.
     pub(super) fn finish(&mut self, at: usize, slot: usize, result: Result<Placed, Raised>, t: &Stored, mark: bool) {
-        let scheme = matches!(self.tree.modules[at].quant, Quant::Scheme(_));
-        let (element, name) = {
-            let s = &self.tree.modules[at].slots[slot];
-            (s.element, s.name.clone())
-        };
+        let m = &self.tree.modules[at];
+        let scheme = matches!(m.quant, Quant::Scheme(_));
+        let Slot { element, ref name, .. } = m.slots[slot];
         // A 16-bit weight on its way into a parameter that has its name: what vLLM makes of it depends on its shape.
         let unlisted = scheme
             && matches!(name.as_str(), "weight" | "w13_weight" | "w2_weight")

@@ -1,6 +1,6 @@
 //! Llama 4 (vllm/model_executor/models/llama4.py, mllama4.py).
 
-use super::super::experts;
+use super::super::experts::{self, Param};
 use super::super::place;
 use super::super::stream::{Stored, Stream};
 use super::super::trace::Raised;
@@ -85,12 +85,13 @@ fn moe(s: &mut Stream, module: usize, name: &str, before: &str, rest: &str, tabl
     }
     for (stem, prefix) in [("gate_up_proj", "w13_"), ("down_proj", "w2_")] {
         let Some(more) = rest.strip_prefix(stem) else { continue };
-        let param = format!("{prefix}weight{more}");
-        if !has(s, module, &param) {
-            return experts::missing(s, module, &param, no_expert_key(before, &param), rest, t);
+        let suffix = format!("weight{more}");
+        let param = Param(prefix, &suffix);
+        if !has(s, module, param) {
+            return experts::missing(s, module, &param.to_string(), no_expert_key(before, param), rest, t);
         }
         // Three dimensions are `[experts, in, out]` and turned; a scale of fewer is taken as it is.
-        return experts::bank(s, module, rest, &param, true, t);
+        return experts::bank(s, module, rest, param, true, t);
     }
     experts::missing(s, module, rest, no_key(name), rest, t);
 }
