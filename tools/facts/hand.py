@@ -135,6 +135,14 @@ def minicpm(module):
         "kind": "keyed", "stacked": PLAIN_QKV + GATE_UP, "mapper": {"substr": OLD_ROTARY}}
 
 
+def bert_with_rope(module):
+    """Rows of the gate where the activation has one."""
+    m = type(module).hf_to_vllm_mapper
+    return {"kind": "keyed", **({"stacked": GATE_UP} if module.config.hidden_act in ("silu", "geglu") else {}), "mapper": {
+        "substr": [*map(list, m.orig_to_new_substr.items()), *([] if module.add_pooling_layer else [["pooler", None]])],
+        "prefix": [*map(list, m.orig_to_new_prefix.items())]}}
+
+
 # vLLM 0.30: names that it has no place for are dropped without a word. `lenient`: nothing of it is measured, all is in the class file.
 GEMMA4 = {"kind": "auto", "lenient": True}
 GEMMA4_TEXT = {"kind": "auto", "mapper": {
@@ -178,6 +186,7 @@ LOADERS = {
     "moss_transcribe_diarize.MossTranscribeDiarizeWhisperEncoder.load_weights": ("5a91562956f3", {"kind": "auto", "zero_bias": [".k_proj.weight"]}),
     "ultravox.UltravoxWhisperEncoder.load_weights": ("27d27c5cca63", WHISPER_LAYERS),
     "ultravox.UltravoxTransformerProjector.load_weights": ("27d27c5cca63", WHISPER_LAYERS),
+    "bert_with_rope.BertWithRope.load_weights": ("e0347bc076a5", bert_with_rope),
     "bert_with_rope.GteNewModel.load_weights": ("58702d20b5ec", gte_new),
     "openpangu.OpenPanguModel.load_weights": ("e905029921c8", NO_DRAFTER),
     "hy_v3.HYV3ForCausalLM.load_weights": ("cf196eee8609", NO_DRAFTER_OUTSIDE),
