@@ -101,6 +101,10 @@ pub struct Loader {
     /// `keyed`: names with one of these in them are copied as a whole, whatever their module is.
     #[serde(default)]
     pub exact: Vec<String>,
+    /// `keyed`: parameters below are loaded as `KimiGatedDeltaNetAttention` has it: convolutions without their middle
+    /// dimension, `A_log` of four dimensions.
+    #[serde(default)]
+    pub kda: bool,
     /// `keyed`: number of experts for text, before those for pictures.
     #[serde(default)]
     pub text_experts: Option<Expr>,

@@ -38,6 +38,11 @@ pub fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
     if let Some(row) = tables.banked.iter().find(|row| name.contains(row.0.as_str())) {
         return slices::banked(s, at, name, row, tables, t);
     }
+    let shape = t.shape.filter(|_| tables.kda).and_then(|shape| slices::convolution(name, shape));
+    let t = &Stored { shape: shape.as_deref().or(t.shape), ..*t };
+    if tables.kda && slices::gate(s, at, name, t) {
+        return;
+    }
     if slices::rows(s, at, name, tables, t) || slices::table(s, at, name, tables, t) {
         return;
     }
@@ -97,6 +102,20 @@ fn lenient(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
             .is_some_and(|(_, _, param)| tables.strict_experts || has(s, module, param))
     {
         return expert(s, module, name, before, rest, tables, t);
+    }
+    if tables.strict_experts
+        && let Some((before, rest)) = name.split_once(".experts.")
+        && s.tree.find_below(at, before).is_none()
+        && let Some((index, (proj, suffix))) = rest.split_once('.').and_then(|(i, x)| Some((i, x.split_once('.')?)))
+        && index.parse::<u64>().is_ok()
+        && let Some(prefix) = match proj {
+            "gate_proj" | "up_proj" => Some("w13_"),
+            "down_proj" => Some("w2_"),
+            _ => None,
+        }
+    {
+        // The rows of experts know no layers.
+        return s.homeless_key(at, name, no_expert_key(before, &format!("{prefix}{suffix}")), t);
     }
     if !slices::whole_heads(s, at, name, tables, t) {
         return;

@@ -290,6 +290,8 @@ impl<'a> Stream<'a> {
             None => Ok(Placed::Whole),
             Some(shape) => match m.kind {
                 NodeKind::Embedding | NodeKind::LmHead => place::vocabulary(m, s, shape),
+                // A gate's corrections and its bias have no loader of their own.
+                NodeKind::Gate if s.name.ends_with("bias") => place::default(&s.shape, shape),
                 k if k.is_linear() => place::linear(k, s, shape),
                 NodeKind::Attention if s.load == Load::Scalar => place::scalar(shape),
                 _ => place::default(&s.shape, shape),

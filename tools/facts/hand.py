@@ -95,7 +95,8 @@ PLAIN_QKV = [[p[1:], n[1:], i] for p, n, i in QKV]
 QKV_A = [["fused_qkv_a_proj", "q_a_proj", 0], ["fused_qkv_a_proj", "kv_a_proj_with_mqa", 1]]
 OLD_ROTARY = [["rotary_emb.cos_cached", None], ["rotary_emb.sin_cached", None]]
 # Its rows leave alone what has "mlp" and not "mlps" in its name: experts and their router.
-LONGCAT = {"kind": "keyed", "stacked": QKV_A + DOTTED_GATE_UP, "mapper": {"prefix": [["mtp.", None]], "suffix": [[".kv_scale", None]]}}
+LONGCAT = {"kind": "keyed", "stacked": QKV_A + DOTTED_GATE_UP, "mapper": {
+    "regex": [["^(?!.*\\.experts\\.).*\\.kv_scale$", None]], "prefix": [["mtp.", None]]}}
 # One projection of all experts in one tensor.
 STEP3_BANKS = [[".moe.gate_proj.", ".moe.experts.w13_", 0], [".moe.up_proj.", ".moe.experts.w13_", 1], [".moe.down_proj.", ".moe.experts.w2_", 2]]
 STEP3_TEXT = {"kind": "keyed", "dialect": "rows", "stacked": DOTTED_GATE_UP, "banked": STEP3_BANKS, "slices": ["share_q_dim", "head_dim"], "unquantized": True}
@@ -117,6 +118,13 @@ BAILING_V25 = {"kind": "keyed", "dialect": "lenient", "cache_scales": True,
                           "substr": [[f"mlp.{a}", "mlp.gate.expert_bias"]
                                      for a in ("gate.e_score_correction_bias", "experts.e_score_correction_bias", "experts.expert_bias")],
                           "prefix": [["model.mtp", None], ["model.", ""]]}}
+KIMI_ROWS = [[".in_proj_qkvgfab", f".{n}_proj", i] for i, n in enumerate(("q", "k", "v", "b", "f_a"))] \
+    + [[".conv1d", f".{p}_conv1d", i] for i, p in enumerate("qkv")] + DOTTED_GATE_UP \
+    + [[".fused_qkv_a_g_proj", f".{n}", i] for i, n in enumerate(("q_a_proj", "kv_a_proj_with_mqa", "g_proj"))] + [[f".{p}", f".{n}", i] for p, n, i in QKV_A]
+# Its rows are tried where their parameters are; with a gate of full rank the class file says nothing.
+KIMI = {"kind": "keyed", "cache_scales": True, "unquantized": True, "kda": True, "expert_names": ["w1", "w2", "w3"], "skip_layers": KEYED_MLA["skip_layers"],
+        "stacked": KIMI_ROWS, "optional": list(dict.fromkeys(r[0] for r in KIMI_ROWS)),
+        "mapper": {"substr": OLD_ROTARY, "suffix": [[".weight_packed", ".weight"]]}}
 # Its gates have names of their own, and those without a place are dropped.
 IQUEST_LOOP = {"kind": "keyed", "cache_scales": True, "skip": ["gate_projections.", "null", "null"],
                "stacked": PLAIN_QKV + [[f".mlp{p}", f".mlp{n}", i] for p, n, i in DOTTED_GATE_UP],
@@ -205,6 +213,7 @@ LOADERS = {
     "bailing_moe_v3.BailingMoeV3ForCausalLM.load_weights": ("2d30a374fd3e", BAILING_V3),
     "bailing_moe_linear.BailingMoeV25Model.load_weights": ("b1fd68496495", BAILING_V25),
     "iquest_loopcoder.IQuestLoopCoderModel.load_weights": ("4040f5b58607", IQUEST_LOOP),
+    "model.KimiLinearModel.load_weights": ("52fd4137371e", KIMI),
     "k2_horizon.K2HorizonModel.load_weights": ("153e5ab6f88f", K2_HORIZON),
     "ernie45_vl_moe.Ernie4_5_VLMoeForCausalLM.load_weights": ("5ad84003a53e", ERNIE45_VL),
     "granitemoehybrid.GraniteMoeHybridModel.load_weights": ("8cc876906e88", KEYED_GRANITE),

@@ -160,3 +160,38 @@ pub(super) fn whole_heads(s: &mut Stream, at: usize, name: &str, tables: &Keyed,
     s.refuse(Kind::ShapeMismatch, module, raised("RuntimeError", text), t, &format!("stored {shape:?}"));
     false
 }
+
+/// `_make_fused_conv1d_weight_loader` of `KimiGatedDeltaNetAttention`: a matrix gets its middle dimension.
+pub(super) fn convolution(name: &str, shape: &[u64]) -> Option<Vec<u64>> {
+    match shape {
+        [rows, width] if name.ends_with("_conv1d.weight") => Some(vec![*rows, 1, *width]),
+        _ => None,
+    }
+}
+
+/// `a_log_weight_loader`, `sharded_weight_loader` of `KimiGatedDeltaNetAttention`: what follows the last head is left out.
+pub(super) fn gate(s: &mut Stream, at: usize, name: &str, t: &Stored) -> bool {
+    let old = name.ends_with(".A_log");
+    if !(old || name.ends_with(".dt_bias")) {
+        return false;
+    }
+    let Some((module, slot)) = find(s, at, name) else { return false };
+    let into = &s.tree.modules[module].slots[slot].shape;
+    let size = into.first().copied().unwrap_or(0);
+    let result = match t.shape {
+        None => Ok(Placed::Whole),
+        Some(shape @ [a, b, heads, last]) if old => {
+            if (*a, *b, *last) == (1, 1, 1) {
+                place::narrow(&[*heads], 0, 0, size).map(|(_, placed)| placed)
+            } else {
+                let text = format!("Expected old A_log shape (1, 1, H, 1), got torch.Size({shape:?})");
+                Err(place::assertion(&text))
+            }
+        }
+        Some(shape) => {
+            place::narrow(shape, 0, 0, size).and_then(|(left, placed)| place::default(into, &left).map(|_| placed))
+        }
+    };
+    s.finish(module, slot, result, t, true);
+    true
+}

@@ -36,6 +36,8 @@ pub struct Keyed {
     pub heads: Option<u64>,
     /// Parts of names that are copied as a whole.
     pub exact: Vec<String>,
+    /// Parameters of `KimiGatedDeltaNetAttention`.
+    pub kda: bool,
     /// Number of experts for text.
     pub text_experts: Option<u64>,
     /// Scales of the key-value cache have other names.
@@ -71,6 +73,7 @@ impl Keyed {
             tables: l.tables.as_ref().and_then(|n| n.size(scope)),
             heads: l.heads.as_ref().and_then(|n| n.size(scope)),
             exact: l.exact.clone(),
+            kda: l.kda,
             text_experts: l.text_experts.as_ref().and_then(|n| n.size(scope)),
             cache_scales: l.cache_scales,
             skip_layers: (first, first.saturating_add(n)),
