@@ -5,6 +5,7 @@ use super::stream::{Stored, Stream};
 use super::trace::{Effect, Kind, Raised};
 use super::tree::{Module, Quant};
 use super::words;
+use crate::checkpoint::Dtype;
 use std::fmt;
 
 /// The name of a parameter: `w13_` or `w2_`, and what follows. Put together only where it is to be read: there are tens
@@ -25,19 +26,65 @@ impl fmt::Display for Param<'_> {
     }
 }
 
+/// The tensors that came last below one container of experts, by what follows the number of the expert. Those of all
+/// experts go the same way, tens of thousands in large models, so only the first is led there.
+#[derive(Debug, Default)]
+pub(super) struct Ways {
+    /// Names up to the number of the expert.
+    head: String,
+    ways: Vec<Way>,
+}
+
+/// No method has as many parameters; a shape that nobody looks at must not make more of them.
+const MAX_WAYS: usize = 32;
+
+/// Where a tensor of any expert goes, without a word.
+#[derive(Debug)]
+struct Way {
+    /// What follows the number.
+    tail: String,
+    dtype: Option<Dtype>,
+    shape: Option<Vec<u64>>,
+    at: usize,
+    slot: usize,
+    /// Parts an expert, and which of them this is.
+    part: (usize, usize),
+}
+
 impl Stream<'_> {
-    /// The experts that the last name below `at` led to, their path, and the rest of the name, when this one leads there,
-    /// too.
-    pub(super) fn same_experts<'n>(&self, at: usize, name: &'n str) -> Option<(usize, &'n str, &'n str)> {
-        let (_, path, experts) = self.experts.as_ref().filter(|e| e.0 == at)?;
-        let rest = name.strip_prefix(path.as_str())?.strip_prefix('.')?;
-        Some((*experts, &name[..path.len()], rest))
+    /// Whether a tensor goes the way of one of another expert. Then it is there.
+    pub(super) fn follows(&mut self, t: &Stored) -> bool {
+        let Some((number, tail)) = t.name.strip_prefix(self.ways.head.as_str()).and_then(|r| r.split_once('.')) else {
+            return false;
+        };
+        let same = |w: &&Way| w.tail == tail && w.dtype == t.dtype && w.shape.as_deref() == t.shape;
+        let Some(Way { at, slot, part, .. }) = self.ways.ways.iter().find(same) else { return false };
+        let m = &mut self.tree.modules[*at];
+        let Some(expert) = expert_number(number).filter(|n| *n < m.experts) else { return false };
+        m.slots[*slot].mark(usize::try_from(expert).unwrap_or(usize::MAX).saturating_mul(part.0) + part.1);
+        self.placed += 1;
+        true
     }
 
-    /// For [`Stream::same_experts`].
-    pub(super) fn remember_experts(&mut self, at: usize, path: &str, experts: usize) {
-        self.experts = Some((at, path.to_owned(), experts));
+    /// For [`Stream::follows`]; `name` is relative to the container.
+    fn lead(&mut self, at: usize, slot: usize, name: &str, part: (usize, usize), t: &Stored) {
+        let head = t.name.strip_suffix(name).filter(|h| h.ends_with(".experts."));
+        let (Some(head), Some((_, tail))) = (head, name.split_once('.')) else { return };
+        if self.ways.head != head {
+            self.ways = Ways { head: head.to_owned(), ways: Vec::new() };
+        }
+        if self.ways.ways.len() == MAX_WAYS {
+            return;
+        }
+        let shape = t.shape.map(<[u64]>::to_vec);
+        self.ways.ways.push(Way { tail: tail.to_owned(), dtype: t.dtype, shape, at, slot, part });
     }
+}
+
+/// A number as vLLM writes it.
+fn expert_number(text: &str) -> Option<u64> {
+    let plain = text.bytes().all(|b| b.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    text.parse().ok().filter(|_| plain)
 }
 
 /// One tensor below an expert container; `name` is relative to it.
@@ -151,6 +198,7 @@ pub(super) fn one(
     let Some(slot) = param.slot(m) else { return without(s, at, name, param, t) };
     let sl = &m.slots[slot];
     let w2 = part == 2;
+    let (per, part) = if w2 || m.ungated() { (1, 0) } else { (2, part) };
     let result = match t.shape {
         None => Ok(Placed::Whole),
         // `weight_shape` is stored for every projection and never read.
@@ -166,11 +214,13 @@ pub(super) fn one(
     };
     if result.is_ok() {
         let e = usize::try_from(expert).unwrap_or(usize::MAX);
-        let ungated = s.tree.modules[at].ungated();
-        let sl = &mut s.tree.modules[at].slots[slot];
-        if w2 || ungated { sl.mark(e) } else { sl.mark(e.saturating_mul(2) + part) }
+        s.tree.modules[at].slots[slot].mark(e.saturating_mul(per) + part);
     }
+    let silent = s.trace.events.len();
     s.finish(at, slot, result, t, false);
+    if s.even && !both && s.trace.events.len() == silent {
+        s.lead(at, slot, name, (per, part), t);
+    }
 }
 
 /// A tensor `[E, …]` for all experts; `turned` when three dimensions are always `[experts, in, out]`, else whichever of

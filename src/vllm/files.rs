@@ -101,7 +101,8 @@ pub fn select(cp: &Checkpoint, target: &Target, trace: &mut Trace) -> Selection 
 
 /// Keep what the index names, refuse what it names and is not there (A.2).
 fn listed(cp: &Checkpoint, map: &[(Name, Name)], sel: &mut Selection, trace: &mut Trace, pointers: usize) {
-    let mut files: Vec<&str> = map.iter().map(|m| m.1.as_str()).collect::<FxHashSet<_>>().into_iter().collect();
+    let runs = map.chunk_by(|a, b| a.1 == b.1).map(|run| run[0].1.as_str());
+    let mut files: Vec<&str> = runs.collect::<FxHashSet<_>>().into_iter().collect();
     files.sort_unstable();
     let here: FxHashSet<&str> = sel.shards.iter().map(|i| cp.shards[*i].file.as_str()).collect();
     let missing: Vec<&str> = files.iter().copied().filter(|f| !here.contains(f)).collect();
@@ -168,9 +169,9 @@ fn agree(cp: &Checkpoint, sel: &Selection, index: &[(Name, Name)]) -> bool {
     let shards = || sel.shards.iter().map(|i| &cp.shards[*i]);
     let places: FxHashMap<&str, usize> = shards().enumerate().map(|(at, s)| (s.file.as_str(), at)).collect();
     let mut listed: Vec<Vec<&str>> = vec![Vec::new(); sel.shards.len()];
-    for (name, file) in index {
-        match places.get(file.as_str()) {
-            Some(at) => listed[*at].push(name),
+    for run in index.chunk_by(|a, b| a.1 == b.1) {
+        match places.get(run[0].1.as_str()) {
+            Some(at) => listed[*at].extend(run.iter().map(|entry| entry.0.as_str())),
             None => return false,
         }
     }

@@ -20,6 +20,7 @@ pub use tables::Keyed;
 
 /// One tensor; `name` is relative to the module that loops.
 pub fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
+    s.even &= tables.even;
     let name = match tables.renames.map(name) {
         Mapped::Kept(name, _) => name,
         Mapped::Dropped(why) => return s.dropped(at, &why, t),
@@ -199,16 +200,10 @@ fn plain(s: &mut Stream, at: usize, name: &str, t: &Stored) {
 }
 
 /// The experts that a name lies below, and what stands before and after `.experts.` in it.
-fn container<'n>(s: &mut Stream, at: usize, name: &'n str) -> Option<(usize, &'n str, &'n str)> {
-    const EXPERTS: &str = ".experts";
-    if let Some((module, path, rest)) = s.same_experts(at, name) {
-        return Some((module, path.strip_suffix(EXPERTS)?, rest));
-    }
+fn container<'n>(s: &Stream, at: usize, name: &'n str) -> Option<(usize, &'n str, &'n str)> {
     let (before, rest) = name.split_once(".experts.")?;
-    let path = &name[..before.len() + EXPERTS.len()];
-    let module = s.tree.find_below(at, path).filter(|m| s.tree.modules[*m].kind == NodeKind::Experts)?;
-    s.remember_experts(at, path, module);
-    Some((module, before, rest))
+    let module = s.tree.find_below(at, &name[..before.len() + ".experts".len()])?;
+    (s.tree.modules[module].kind == NodeKind::Experts).then_some((module, before, rest))
 }
 
 /// `param = params_dict[name]`, into a shard of a fused linear or into the whole of a parameter.

@@ -7,6 +7,7 @@ use fancy_regex::Regex;
 use memchr::memmem::Finder;
 use serde_json::Value;
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
 /// Which shards of a stacked parameter a tensor goes to. Parts are numbered in the fused order (q, k, v = 0, 1, 2).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +42,7 @@ impl Shard {
 /// A mapper ready to run.
 #[derive(Debug, Default)]
 pub struct Mapper {
-    regex: Vec<(Regex, Option<String>)>,
+    regex: Vec<(Expression, Option<String>)>,
     substr: Vec<(Needle, Option<String>)>,
     stacked: Vec<(Needle, String, Vec<Shard>)>,
     /// Stacked rows of one layer each, by layer index: looked up, not scanned.
@@ -80,6 +81,27 @@ impl From<String> for Needle {
     }
 }
 
+/// A regular expression, compiled when a name first comes by: that takes longer than a small checkpoint, and many mappers
+/// never see one.
+#[derive(Debug)]
+struct Expression {
+    text: String,
+    compiled: OnceCell<Option<Regex>>,
+}
+
+impl Expression {
+    /// None for one that is no expression.
+    fn get(&self) -> Option<&Regex> {
+        self.compiled.get_or_init(|| Regex::new(&self.text).ok()).as_ref()
+    }
+}
+
+impl From<&str> for Expression {
+    fn from(text: &str) -> Self {
+        Expression { text: text.to_owned(), compiled: OnceCell::new() }
+    }
+}
+
 /// What became of a name.
 #[derive(Debug, PartialEq)]
 pub enum Mapped<'a> {
@@ -94,12 +116,8 @@ impl Mapper {
     pub fn new(file: Option<&MapperFile>, scope: &Scope) -> Mapper {
         let mut m = Mapper::default();
         let Some(file) = file else { return m };
-        m.regex = file
-            .regex
-            .iter()
-            .filter_map(|row| row.get(scope))
-            .filter_map(|(p, n)| Some((Regex::new(p).ok()?, n.map(python_groups))))
-            .collect();
+        let rows = file.regex.iter().filter_map(|row| row.get(scope));
+        m.regex = rows.map(|(p, n)| (p.into(), n.map(python_groups))).collect();
         for row in &file.substr {
             match row {
                 Substr::Fixed(from, to) => m.substr.push((from.clone().into(), to.clone())),
@@ -197,6 +215,17 @@ impl Mapper {
         self
     }
 
+    /// Whether names that differ in the number of an expert alone come out differing in that alone: nothing that is looked
+    /// for has a number in it.
+    pub fn even(&self) -> bool {
+        let plain = |text: &str| !numbered(text);
+        self.regex.is_empty()
+            && self.indexed.rows.is_empty()
+            && self.substr.iter().all(|row| plain(&row.0.text))
+            && self.stacked.iter().all(|row| plain(&row.0.text))
+            && self.prefix.iter().chain(&self.suffix).all(|row| plain(&row.0))
+    }
+
     /// Map a name known to keep (rename-only mappers never drop).
     pub fn rename<'a>(&self, name: &'a str) -> Cow<'a, str> {
         match self.map(name) {
@@ -208,7 +237,7 @@ impl Mapper {
     /// Map one name.
     pub fn map<'a>(&self, name: &'a str) -> Mapped<'a> {
         let mut key = Cow::Borrowed(name);
-        for (re, new) in &self.regex {
+        for (re, new) in self.regex.iter().filter_map(|(re, new)| Some((re.get()?, new))) {
             if re.is_match(&key).unwrap_or(false) {
                 let Some(new) = new else { return Mapped::Dropped(re.as_str().to_owned().into()) };
                 key = Cow::Owned(re.replace_all(&key, new.as_str()).into_owned());
@@ -279,6 +308,11 @@ impl Indexed {
 
 /// No model has more layers or experts than this; a config that says so is not believed.
 pub const MAX_INDEX: u64 = 10_000;
+
+/// Whether a text has a digit in it.
+pub fn numbered(text: &str) -> bool {
+    text.bytes().any(|b| b.is_ascii_digit())
+}
 
 fn splice<'a>(key: &str, at: usize, len: usize, new: &str) -> Cow<'a, str> {
     let mut s = String::with_capacity(key.len() + new.len());

@@ -47,9 +47,10 @@ pub struct Stream<'a> {
     /// Tensors that landed in a parameter.
     pub placed: usize,
     aliases: FxHashMap<String, String>,
-    /// The experts that the last name led to: below which module, by which path, and where they are. What lies below one
-    /// container comes in a row, thousands of names in large models.
-    pub(super) experts: Option<(usize, String, usize)>,
+    /// Where tensors of experts go.
+    pub(super) ways: experts::Ways,
+    /// So far, the tensor at hand goes where those of other experts would go.
+    pub(super) even: bool,
     /// Skipped aliases: name → canonical, with the loader root's class.
     pub skipped: Vec<(String, String, String)>,
     told: FxHashSet<String>,
@@ -80,7 +81,8 @@ impl<'a> Stream<'a> {
             bytes: 0,
             placed: 0,
             aliases,
-            experts: None,
+            ways: experts::Ways::default(),
+            even: true,
             skipped: Vec::new(),
             told: FxHashSet::default(),
             full_text_given: false,
@@ -95,9 +97,10 @@ impl<'a> Stream<'a> {
         self.streamed += 1;
         self.lenient = false;
         self.bytes = self.bytes.saturating_add(t.bytes);
-        if self.tree.modules.is_empty() {
+        if self.tree.modules.is_empty() || self.follows(t) {
             return;
         }
+        self.even = true;
         self.load(0, t.name, None, t);
     }
 
@@ -120,8 +123,9 @@ impl<'a> Stream<'a> {
                 self.fill_below(at);
             }
             Loader::Keyed(tables) => keyed::load(self, at, name, tables, t),
-            Loader::Auto { mapper, permute, before, lenient, .. } => {
+            Loader::Auto { mapper, permute, before, lenient, even, .. } => {
                 self.lenient = *lenient;
+                self.even &= even;
                 if before.skip.as_ref().is_some_and(|skip| skip.hits(name)) {
                     return self.dropped(
                         at,
@@ -154,6 +158,7 @@ impl<'a> Stream<'a> {
                         if shards.is_empty() {
                             self.walk(at, at, &mapped, shard, t, Some(&loader));
                         }
+                        self.even &= shards.is_empty();
                         for s in &shards {
                             self.walk(at, at, &mapped, Some(s), t, Some(&loader));
                         }
@@ -236,9 +241,6 @@ impl<'a> Stream<'a> {
         t: &Stored,
         loader: Option<&Rc<Loader>>,
     ) {
-        if let Some((experts, _, rest)) = self.same_experts(start, name) {
-            return experts::load(self, experts, rest, t);
-        }
         let mut at = start;
         let mut rest = name;
         loop {
@@ -258,9 +260,6 @@ impl<'a> Stream<'a> {
                     return self.fused(child, tail, shard, t);
                 }
                 if m.kind == NodeKind::Experts {
-                    if !tail.is_empty() {
-                        self.remember_experts(start, &name[..name.len() - tail.len() - 1], child);
-                    }
                     return experts::load(self, child, tail, t);
                 }
                 at = child;

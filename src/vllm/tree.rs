@@ -107,6 +107,8 @@ pub enum Loader {
         before: Before,
         /// Names without a place are dropped.
         lenient: bool,
+        /// Names that differ in the number of the expert alone go the same way.
+        even: bool,
     },
     /// A hand-written loop over `dict(named_parameters())`, with `KeyError` for what is not there.
     Keyed(Keyed),
@@ -146,8 +148,23 @@ impl Loader {
                     .map(String::from),
             );
         }
+        let mapper = Mapper::new(l.mapper.as_ref(), scope).with_loader_rules(scales);
+        let before = Before {
+            segments: l.segments.clone(),
+            skip,
+            prefix: l.prefix.clone(),
+            turned: l.turned.clone(),
+            one_row: l.one_row.clone(),
+            squeezed: l.squeezed.clone(),
+            halves: l.halves.as_ref().and_then(|(from, to, heads, rows)| {
+                Some(Halves { from: from.clone(), to: to.clone(), heads: heads.size(scope)?, rows: rows.size(scope)? })
+            }),
+            zero_bias: l.zero_bias.clone(),
+            head_bias: l.head_bias.clone(),
+        };
         Loader::Auto {
-            mapper: Mapper::new(l.mapper.as_ref(), scope).with_loader_rules(scales),
+            even: mapper.even() && before.even() && l.permute.is_none(),
+            mapper,
             ignore_prefixes: l
                 .ignore_prefixes
                 .iter()
@@ -159,24 +176,7 @@ impl Loader {
                 }))
                 .collect(),
             ignore_suffixes,
-            before: Before {
-                segments: l.segments.clone(),
-                skip,
-                prefix: l.prefix.clone(),
-                turned: l.turned.clone(),
-                one_row: l.one_row.clone(),
-                squeezed: l.squeezed.clone(),
-                halves: l.halves.as_ref().and_then(|(from, to, heads, rows)| {
-                    Some(Halves {
-                        from: from.clone(),
-                        to: to.clone(),
-                        heads: heads.size(scope)?,
-                        rows: rows.size(scope)?,
-                    })
-                }),
-                zero_bias: l.zero_bias.clone(),
-                head_bias: l.head_bias.clone(),
-            },
+            before,
             lenient: l.lenient,
             permute: l.permute.as_ref().and_then(|(q, k)| Some((q.size(scope)?, k.size(scope)?))),
         }
@@ -250,6 +250,18 @@ impl Skip {
 }
 
 impl Before {
+    /// Whether it does nothing to tensors of experts, or the same to those of all.
+    fn even(&self) -> bool {
+        self.segments.is_empty()
+            && self.skip.as_ref().is_none_or(|skip| skip.prefix.ends_with("layers."))
+            && self.prefix.is_none()
+            && self.turned.is_empty()
+            && self.one_row.is_none()
+            && self.zero_bias.is_empty()
+            && self.squeezed.is_none()
+            && self.halves.is_none()
+    }
+
     /// Name of the bias of zeros that comes with a weight of this name.
     pub fn zeros(&self, name: &str) -> Option<String> {
         let ending = self.zero_bias.iter().find(|e| name.ends_with(e.as_str()))?;

@@ -1,7 +1,7 @@
 //! What the facts say of a hand-written loop.
 
 use crate::facts::{self, Dialect, Scope};
-use crate::vllm::mapper::Mapper;
+use crate::vllm::mapper::{self, Mapper};
 use crate::vllm::tree::Skip;
 use serde_json::Value;
 
@@ -10,6 +10,8 @@ use serde_json::Value;
 pub struct Keyed {
     /// Which loop.
     pub dialect: Dialect,
+    /// Names that differ in the number of the expert alone go the same way.
+    pub even: bool,
     /// What names become before anything else.
     pub renames: Mapper,
     /// `Lenient`: names that are no parameter and begin with one of these raise.
@@ -58,9 +60,12 @@ impl Keyed {
         let shard = |v: &Value| {
             v.as_u64().and_then(|n| u16::try_from(n).ok()).or_else(|| v.as_str().and_then(facts::facts_shard))
         };
+        let renames = Mapper::new(l.mapper.as_ref(), scope);
+        let numbered = l.stacked.iter().any(|row| mapper::numbered(&row.1));
         Keyed {
             dialect: l.dialect,
-            renames: Mapper::new(l.mapper.as_ref(), scope),
+            even: plain_loop(l) && renames.even() && !numbered,
+            renames,
             strict: l.strict.clone(),
             sinks: l.sinks.as_ref().and_then(|n| n.size(scope)),
             banks: l.banks,
@@ -85,4 +90,14 @@ impl Keyed {
                 .map(str::to_lowercase),
         }
     }
+}
+
+/// A loop without words that look at single names or indices.
+fn plain_loop(l: &facts::Loader) -> bool {
+    matches!(l.dialect, Dialect::Deepseek | Dialect::Lenient)
+        && !(l.kda || l.cache_scales || l.skip.is_some())
+        && l.banked.is_empty()
+        && l.exact.is_empty()
+        && [&l.tables, &l.heads, &l.text_experts].iter().all(|word| word.is_none())
+        && l.slices.is_none()
 }
