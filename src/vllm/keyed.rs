@@ -116,7 +116,7 @@ fn lenient(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
         }
     {
         // The rows of experts know no layers.
-        return s.homeless_key(at, name, no_expert_key(before, &format!("{prefix}{suffix}")), t);
+        return s.homeless_key(at, name, no_expert_key(before, format!("{prefix}{suffix}")), t);
     }
     if !slices::whole_heads(s, at, name, tables, t) {
         return;
