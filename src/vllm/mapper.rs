@@ -1,13 +1,13 @@
 //! `WeightsMapper` (vllm/model_executor/models/utils.py): six passes, each entry tried on the current name, no stop at
 //! the first match.
 
+mod needle;
+
 use super::method::CacheScales;
 use crate::facts::{Expr, MapperFile, Row, Scope, Substr, facts_shard};
-use fancy_regex::Regex;
-use memchr::memmem::Finder;
+use needle::{Expression, Needle};
 use serde_json::Value;
 use std::borrow::Cow;
-use std::cell::OnceCell;
 
 /// Which shards of a stacked parameter a tensor goes to. Parts are numbered in the fused order (q, k, v = 0, 1, 2).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,46 +60,6 @@ pub struct Mapper {
 struct Indexed {
     before: String,
     rows: Vec<Vec<(Needle, String, Vec<Shard>)>>,
-}
-
-/// A text to look for in every name, prepared once: models that share layers have hundreds of them.
-#[derive(Debug)]
-struct Needle {
-    text: String,
-    finder: Finder<'static>,
-}
-
-impl Needle {
-    fn find(&self, name: &str) -> Option<usize> {
-        self.finder.find(name.as_bytes())
-    }
-}
-
-impl From<String> for Needle {
-    fn from(text: String) -> Self {
-        Needle { finder: Finder::new(&text).into_owned(), text }
-    }
-}
-
-/// A regular expression, compiled when a name first comes by: that takes longer than a small checkpoint, and many mappers
-/// never see one.
-#[derive(Debug)]
-struct Expression {
-    text: String,
-    compiled: OnceCell<Option<Regex>>,
-}
-
-impl Expression {
-    /// None for one that is no expression.
-    fn get(&self) -> Option<&Regex> {
-        self.compiled.get_or_init(|| Regex::new(&self.text).ok()).as_ref()
-    }
-}
-
-impl From<&str> for Expression {
-    fn from(text: &str) -> Self {
-        Expression { text: text.to_owned(), compiled: OnceCell::new() }
-    }
 }
 
 /// What became of a name.
