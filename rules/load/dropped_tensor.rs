@@ -53,7 +53,7 @@ impl Reason {
     fn of(detail: &str) -> Reason {
         if detail.contains("expert") {
             Reason::Expert
-        } else if detail.ends_with("bias") {
+        } else if detail.ends_with(".bias") {
             Reason::Bias
         } else {
             Reason::Skipped
