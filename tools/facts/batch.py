@@ -91,7 +91,8 @@ def each(names, work, jobs, limit):
                 why = work(name)
             except BaseException as e:      # noqa: BLE001  one class less
                 at = traceback.extract_tb(e.__traceback__)[-1]
-                why = f"{type(e).__name__}: {str(e)[:400]} ({os.path.basename(at.filename)}:{at.lineno})"
+                said = re.sub(r" \(/[^)]*\)", "", str(e))       # no paths of the machine
+                why = f"{type(e).__name__}: {said[:400]} ({os.path.basename(at.filename)}:{at.lineno})"
             with os.fdopen(w, "w") as f:
                 f.write(json.dumps(why))
             os._exit(0)
