@@ -26,14 +26,15 @@ pub mod trace;
 pub mod tree;
 pub mod words;
 
-use crate::checkpoint::{Checkpoint, FolderKind, Name, Part};
+use crate::checkpoint::{Checkpoint, FolderKind, Part};
 use crate::facts;
 use build::Builder;
 use mapper::Mapper;
 use method::Method;
 use serde_json::Value;
 use std::rc::Rc;
-use stream::{Stored, Stream};
+use std::thread;
+use stream::Stream;
 use trace::{Effect, Event, Kind, Raised, Stage, Trace};
 
 /// What changes the verdict besides the checkpoint.
@@ -108,6 +109,9 @@ const LOAD_FORMATS: [&str; 16] = [
     "tensorizer",
     "bitsandbytes",
 ];
+
+/// With more tensors than this, a thread costs less than to compare them with the index.
+const MANY: usize = 10_000;
 
 impl Plan {
     /// Simulate the load of `checkpoint` by `target`.
@@ -266,22 +270,18 @@ impl Plan {
         self.names_only = selection.absent;
         let rename = |name: &str| outer.rename(name).into_owned();
         let mut stream = Stream::new(&mut tree, &mut self.trace, &rename, method.is_some());
-        let elsewhere = stream.shards(cp, &selection);
-        let mut names: Vec<&(Name, Name)> = selection.names.iter().chain(elsewhere).collect();
-        names.sort_by(|a, b| (&a.1, &a.0).cmp(&(&b.1, &b.0)));
-        stream.end();
-        let before = stream.trace.events.len();
-        for (name, file) in names {
-            stream.tensor(&Stored { name, file, dtype: None, shape: None, bytes: 0 });
-        }
-        stream.end();
-        if !selection.absent {
-            // Tensors of a missing shard are only marked as somewhere: what is wrong with them is not known.
-            stream.trace.events.truncate(before);
-        }
+        let compared = thread::scope(|scope| {
+            let compare = || files::compare(cp, &selection);
+            let beside = cp.tensors().nth(MANY).is_some().then(|| scope.spawn(compare));
+            stream.all(cp, &selection);
+            match beside {
+                Some(beside) => beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                None => compare(),
+            }
+        });
         (self.tensors, self.bytes) = (stream.streamed, stream.bytes);
         let (placed, skipped) = (stream.placed, std::mem::take(&mut stream.skipped));
-        files::compare(cp, &selection, &mut self.trace);
+        self.trace.events.extend(compared);
         if selection.absent {
             let mut e = Event::new(Stage::Load, Effect::Keeps, Kind::WeightsAbsent);
             e.detail = selection.names.len().to_string();

@@ -254,3 +254,55 @@ pub(super) fn bank(s: &mut Stream, at: usize, name: &str, param: Param, turned: 
     }
     s.finish(at, slot, result, t, false);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::method::{Element, Load};
+    use super::super::trace::Trace;
+    use super::super::tree::{Slot, Tree};
+    use super::*;
+    use crate::facts::NodeKind;
+
+    fn tree() -> Tree {
+        let module = |path: &str, kind, children: &[(&str, usize)]| Module {
+            path: path.to_owned(),
+            kind,
+            children: children.iter().map(|(name, at)| ((*name).to_owned(), *at)).collect(),
+            ..Module::default()
+        };
+        let mut experts = module("mlp.experts", NodeKind::Experts, &[]);
+        experts.experts = 3;
+        experts.expert_names = ["gate_proj", "down_proj", "up_proj"].map(str::to_owned);
+        experts.slots.push(Slot::new("w13_weight", vec![3, 8, 2], Element::Model, Load::Both, 6));
+        let root = module("", NodeKind::Plain, &[("mlp", 1)]);
+        Tree { modules: vec![root, module("mlp", NodeKind::Plain, &[("experts", 2)]), experts], ..Tree::default() }
+    }
+
+    #[test]
+    fn an_expert_follows_another_only_where_it_is_the_same() {
+        let (mut tree, mut trace) = (tree(), Trace::default());
+        let rename = |name: &str| name.to_owned();
+        let mut s = Stream::new(&mut tree, &mut trace, &rename, false);
+        let mut put = |name: &str, shape: &[u64], dtype| {
+            let before = (s.placed, s.trace.events.len());
+            s.tensor(&Stored { name, file: "f", dtype: Some(dtype), shape: Some(shape), bytes: 0 });
+            let kind = s.trace.events.get(before.1).map(|e| e.kind);
+            (s.placed > before.0, kind)
+        };
+        for expert in 0..2 {
+            assert_eq!(put(&format!("mlp.experts.{expert}.up_proj.weight"), &[4, 2], Dtype::BF16), (true, None));
+        }
+        for (name, shape, dtype, told) in [
+            ("mlp.experts.2.up_proj.weight", [5, 2], Dtype::BF16, (false, Kind::ShapeMismatch)),
+            ("mlp.experts.2.up_proj.weight", [4, 2], Dtype::F8_E4M3, (true, Kind::Cast)),
+            ("mlp.experts.2.up_proj.bias", [4, 2], Dtype::BF16, (false, Kind::Dropped)),
+            ("mlp.experts.3.up_proj.weight", [4, 2], Dtype::BF16, (false, Kind::Dropped)),
+            ("mlp.experts.02.up_proj.weight", [4, 2], Dtype::BF16, (false, Kind::Dropped)),
+        ] {
+            let (placed, kind) = put(name, &shape, dtype);
+            assert_eq!((placed, kind), (told.0, Some(told.1)), "{name} {shape:?} {dtype:?}");
+        }
+        let written: Vec<bool> = (0..6).map(|part| tree.modules[2].slots[0].has(part)).collect();
+        assert_eq!(written, [false, true, false, true, false, true]);
+    }
+}

@@ -183,10 +183,11 @@ fn agree(cp: &Checkpoint, sel: &Selection, index: &[(Name, Name)]) -> bool {
 }
 
 /// Compare index and headers by tensor, and find names that two shards hold (A.2, A.4).
-pub fn compare(cp: &Checkpoint, sel: &Selection, trace: &mut Trace) {
+pub fn compare(cp: &Checkpoint, sel: &Selection) -> Vec<Event> {
+    let mut events = Vec::new();
     let index = cp.index.get().and_then(|i| i.weight_map.as_ref());
     if sel.absent || index.is_none() && sel.shards.len() < 2 || index.is_some_and(|map| agree(cp, sel, map)) {
-        return;
+        return events;
     }
     // Name → file of the index, shard where it was seen.
     let mut seen: FxHashMap<&str, (Option<&Name>, Option<&Shard>)> =
@@ -216,7 +217,7 @@ pub fn compare(cp: &Checkpoint, sel: &Selection, trace: &mut Trace) {
             if let Some(mut e) = e {
                 e.tensor = Some(t.name.to_string());
                 e.bytes = t.span.1.saturating_sub(t.span.0);
-                trace.events.push(e);
+                events.push(e);
             }
         }
     }
@@ -234,7 +235,8 @@ pub fn compare(cp: &Checkpoint, sel: &Selection, trace: &mut Trace) {
         {
             let mut e = event(Kind::IndexGhost, Effect::Keeps, Some(file), None);
             e.tensor = Some(name.to_string());
-            trace.events.push(e);
+            events.push(e);
         }
     }
+    events
 }

@@ -421,6 +421,20 @@ mod tests {
     }
 
     #[test]
+    fn knows_whether_numbers_matter() {
+        let even = |v| mapper(v, &json!({"n": 2})).with_loader_rules(Some(CacheScales::Common)).even();
+        assert!(even(json!({"prefix": [["model.", "language_model."]], "stacked": [[".q_proj", [".qkv_proj", "q"]]]})));
+        for v in [
+            json!({"regex": [["experts.(.*)", "x.\\1"]]}),
+            json!({"substr": [["experts.1.", null]]}),
+            json!({"suffix": [["1.weight", "2.weight"]]}),
+            json!({"stacked": [{"each": ["i", "n"], "from": "experts.{i}.", "to": "x.{i}.", "shard": 0}]}),
+        ] {
+            assert!(!even(v.clone()), "{v}");
+        }
+    }
+
+    #[test]
     fn adds_the_loaders_rules() {
         let m = Mapper::default().with_loader_rules(Some(CacheScales::Common));
         for (from, to) in [

@@ -6,15 +6,32 @@ use super::{Stored, Stream};
 use crate::checkpoint::{Checkpoint, Name, ShardState};
 
 impl Stream<'_> {
+    /// Everything that is to be streamed: the shards, then the names of tensors that are somewhere else.
+    pub fn all(&mut self, cp: &Checkpoint, selection: &Selection) {
+        let elsewhere = self.shards(cp, selection);
+        let mut names: Vec<&(Name, Name)> = selection.names.iter().chain(elsewhere).collect();
+        names.sort_by(|a, b| (&a.1, &a.0).cmp(&(&b.1, &b.0)));
+        self.end();
+        let before = self.trace.events.len();
+        for (name, file) in names {
+            self.tensor(&Stored { name, file, dtype: None, shape: None, bytes: 0 });
+        }
+        self.end();
+        if !selection.absent {
+            // Tensors of a missing shard are only marked as somewhere: what is wrong with them is not known.
+            self.trace.events.truncate(before);
+        }
+    }
+
     /// Nothing more will come.
-    pub fn end(&mut self) {
+    fn end(&mut self) {
         self.trace.events.append(&mut self.late);
     }
 
     /// Every tensor of the chosen shards, and what is wrong with their headers.
     ///
     /// Returns the index's names of shards that are pointers: they are somewhere, as those of missing shards are.
-    pub fn shards<'c>(&mut self, cp: &'c Checkpoint, selection: &Selection) -> Vec<&'c (Name, Name)> {
+    fn shards<'c>(&mut self, cp: &'c Checkpoint, selection: &Selection) -> Vec<&'c (Name, Name)> {
         let mut elsewhere = Vec::new();
         for shard in selection.shards.iter().map(|i| &cp.shards[*i]) {
             let refused = |kind| {
