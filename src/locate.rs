@@ -88,7 +88,7 @@ impl<'a> Locator<'a> {
                 Some(Spot { file: file.clone(), region })
             }
             Place::Tensor { file, name } => {
-                let in_index = self.named(name);
+                let in_index = self.named(file, name);
                 if in_index.is_some() {
                     return Some(Spot { file: INDEX.to_owned(), region: in_index });
                 }
@@ -98,13 +98,21 @@ impl<'a> Locator<'a> {
         }
     }
 
-    /// Where the index names a tensor. An index of the usual shape was read where it stands, so its names know their place.
-    fn named(&mut self, name: &str) -> Option<Region> {
+    /// Where the index names a tensor, most likely of this shard. An index of the usual shape was read where it stands, so
+    /// its names know their place.
+    fn named(&mut self, file: &str, name: &str) -> Option<Region> {
         let index = self.checkpoint.index.get();
-        let entry = index.and_then(|i| i.weight_map.as_ref()?.iter().find(|entry| entry.0 == name));
-        let quoted = |name: &Name| name.place_in(&index?.text).map(|r| r.start.saturating_sub(1)..r.end + 1);
-        let read = entry
-            .and_then(|(key, file)| Some(spans::Found { key: Some(quoted(key)?), value: quoted(file)?, scalar: true }));
+        let read = index.and_then(|index| {
+            let map = index.weight_map.as_ref()?;
+            let runs = map.chunk_by(|a, b| a.1 == b.1);
+            let mut likely = runs.filter(|run| run[0].1 == file).flatten();
+            let named = |entry: &&(Name, Name)| entry.0 == name;
+            let (key, value) = likely.find(named).or_else(|| map.iter().find(named))?;
+            let key = key.place_in(&index.text)?;
+            let key = key.start.checked_sub(1)?..key.end + 1;
+            let start = key.end + index.text.get(key.end..)?.find('"')?;
+            Some(spans::Found { key: Some(key), value: start..start + value.len() + 2, scalar: true })
+        });
         let text = self.text(INDEX)?;
         let found = read.or_else(|| text.spans().child("/weight_map", name))?;
         text.region(found)

@@ -3,7 +3,7 @@
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::{FxBuildHasher, FxHashSet};
 use serde_json::Value;
 
 use super::cursor::Cursor;
@@ -92,7 +92,9 @@ fn weight_map(c: &mut Cursor, text: &Arc<String>) -> Option<Vec<(Name, Name)>> {
         let name = c.string()?;
         c.token(b':')?;
         let shard = c.string()?;
-        map.push((part(text, name)?, part(text, shard)?));
+        // Mostly that of the entry before: then it is the same piece of text, and equal at a glance.
+        let before = map.last().map(|entry: &(Name, Name)| &entry.1).filter(|before| **before == *shard.1);
+        map.push((part(text, name)?, before.cloned().or_else(|| part(text, shard))?));
         if !c.more(b'}')? {
             // A name twice goes the slow way, which sorts it out.
             return (!has_duplicates(&map)).then_some(map);
@@ -120,20 +122,17 @@ fn small_value(c: &mut Cursor) -> Option<Value> {
 /// longer than all parsing. A bit a name, sixteen times more bits than names, stays in the cache and clears all but a
 /// few per cent of the names; only those few are then counted.
 fn has_duplicates(map: &[(Name, Name)]) -> bool {
+    let hashes: Vec<u64> = map.iter().map(|(name, _)| FxBuildHasher.hash_one(name)).collect();
     let mut bits = Bits::new(map.len() * 16);
-    let suspects: Vec<&str> = map.iter().map(|(name, _)| name.as_str()).filter(|name| bits.set(name)).collect();
     let mut suspected = Bits::new(map.len() * 16);
-    let mut counts = FxHashMap::with_capacity_and_hasher(suspects.len(), FxBuildHasher);
-    for name in suspects {
-        suspected.set(name);
-        counts.insert(name, 0u32);
+    for hash in &hashes {
+        if bits.set(*hash) {
+            suspected.set(*hash);
+        }
     }
-    map.iter().map(|(name, _)| name.as_str()).filter(|name| suspected.get(name)).any(|name| {
-        counts.get_mut(name).is_some_and(|count| {
-            *count += 1;
-            *count > 1
-        })
-    })
+    let mut seen = FxHashSet::default();
+    let mut suspects = map.iter().zip(hashes).filter(|(_, hash)| suspected.get(*hash));
+    !suspects.all(|((name, _), _)| seen.insert(name.as_str()))
 }
 
 /// A set of hashes: says yes for all members, and for few others.
@@ -144,19 +143,18 @@ impl Bits {
         Bits(vec![0; (bits / 64).next_power_of_two()])
     }
 
-    fn place(&self, name: &str) -> (usize, u64) {
-        let hash = FxBuildHasher.hash_one(name);
+    fn place(&self, hash: u64) -> (usize, u64) {
         ((hash >> 6) as usize & (self.0.len() - 1), 1 << (hash & 63))
     }
 
-    fn get(&self, name: &str) -> bool {
-        let (word, bit) = self.place(name);
+    fn get(&self, hash: u64) -> bool {
+        let (word, bit) = self.place(hash);
         self.0.get(word).is_some_and(|w| w & bit != 0)
     }
 
-    /// Adds a name; `true` when it, or another with its hash, was there before.
-    fn set(&mut self, name: &str) -> bool {
-        let (word, bit) = self.place(name);
+    /// Adds one; `true` when it, or another in its place, was there before.
+    fn set(&mut self, hash: u64) -> bool {
+        let (word, bit) = self.place(hash);
         self.0.get_mut(word).is_some_and(|w| std::mem::replace(w, *w | bit) & bit != 0)
     }
 }

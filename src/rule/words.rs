@@ -1,6 +1,6 @@
 //! Words that many rules need, and the line that shows a stored tensor.
 
-use crate::checkpoint::{Checkpoint, escape_pointer};
+use crate::checkpoint::{Checkpoint, Shard, escape_pointer};
 pub use crate::finding::words::*;
 use crate::vllm::Plan;
 use crate::vllm::trace::Event;
@@ -34,12 +34,17 @@ pub fn paste(entries: &[String]) -> String {
 
 /// `name   BF16 [3840, 6912]   model-rest-000.safetensors`, for each event with a tensor, in columns.
 pub fn tensor_lines(cp: &Checkpoint, events: &[&Event]) -> Vec<String> {
+    // Those of a shard come in a row.
+    let mut shard: Option<&Shard> = None;
     let rows: Vec<(&str, String, &str)> = events
         .iter()
         .filter_map(|e| {
             let name = e.tensor.as_deref()?;
             let file = e.file.as_deref().unwrap_or_default();
-            Some((name, tensor_type(cp, file, name), file))
+            if shard.is_none_or(|s| s.file != file) {
+                shard = cp.shard(file);
+            }
+            Some((name, type_in(shard, name), file))
         })
         .collect();
     let width = |of: fn(&(&str, String, &str)) -> usize| rows.iter().map(of).max().unwrap_or(0);
@@ -58,7 +63,11 @@ pub fn detail_lines(events: &[&Event]) -> Vec<String> {
 
 /// `BF16 [3840, 6912]`, or nothing when the header is not here.
 pub fn tensor_type(cp: &Checkpoint, file: &str, name: &str) -> String {
-    let tensor = cp.shard(file).and_then(|s| s.header()).and_then(|h| h.get(name));
+    type_in(cp.shard(file), name)
+}
+
+fn type_in(shard: Option<&Shard>, name: &str) -> String {
+    let tensor = shard.and_then(Shard::header).and_then(|h| h.get(name));
     tensor.map_or_else(String::new, |t| format!("{} {:?}", t.dtype.tag(), t.shape))
 }
 

@@ -168,17 +168,17 @@ fn names_only(cp: &Checkpoint, mut sel: Selection) -> Selection {
 fn agree(cp: &Checkpoint, sel: &Selection, index: &[(Name, Name)]) -> bool {
     let shards = || sel.shards.iter().map(|i| &cp.shards[*i]);
     let places: FxHashMap<&str, usize> = shards().enumerate().map(|(at, s)| (s.file.as_str(), at)).collect();
-    let mut listed: Vec<Vec<&str>> = vec![Vec::new(); sel.shards.len()];
+    let mut listed: Vec<Vec<&[(Name, Name)]>> = vec![Vec::new(); sel.shards.len()];
     for run in index.chunk_by(|a, b| a.1 == b.1) {
         match places.get(run[0].1.as_str()) {
-            Some(at) => listed[*at].extend(run.iter().map(|entry| entry.0.as_str())),
+            Some(at) => listed[*at].push(run),
             None => return false,
         }
     }
     let mut names: FxHashSet<&str> = FxHashSet::default();
     shards().zip(listed).all(|(shard, listed)| {
         names.extend(shard.tensors().iter().map(|t| t.name.as_str()));
-        names.len() == listed.len() && listed.iter().all(|name| names.remove(name))
+        listed.into_iter().flatten().all(|entry| names.remove(entry.0.as_str())) && names.is_empty()
     })
 }
 
