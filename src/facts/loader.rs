@@ -196,12 +196,10 @@ impl Row {
     }
 }
 
-/// A row of the substring pass: fixed, or one that drops for each index.
+/// A row of the substring pass: as the others have it, or one that drops for each index.
 #[derive(Debug, Deserialize, Clone)]
 #[serde(untagged)]
 pub enum Substr {
-    /// `[from, to]`; null drops.
-    Fixed(String, Option<String>),
     /// `{"each": [var, count], "if": EXPR, "from"}`: drops.
     Each {
         /// Index variable and count.
@@ -212,17 +210,8 @@ pub enum Substr {
         /// Template of the substring.
         from: String,
     },
-    /// As [`Row`].
-    When {
-        /// Only where this holds.
-        #[serde(rename = "if")]
-        when: Expr,
-        /// Substring.
-        from: String,
-        /// What it becomes; null drops.
-        #[serde(default)]
-        to: Option<String>,
-    },
+    /// As in the other passes.
+    Row(Row),
 }
 
 /// A row of the stacked pass: fixed, or one for each index.

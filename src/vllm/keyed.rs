@@ -160,10 +160,18 @@ fn piece(s: &mut Stream, at: usize, name: &str, t: &Stored) {
 
 /// `PixtralHFVisionModel.load_weights`.
 fn rows(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
-    match tables.stacked.iter().find(|(_, stored, _)| name.contains(stored.as_str())) {
-        Some((param, stored, shard)) => stacked(s, at, &name.replace(stored.as_str(), param), *shard, t),
-        None => piece(s, at, name, t),
+    if !first_row(s, at, name, tables, t) {
+        piece(s, at, name, t);
     }
+}
+
+/// The first row of `stacked_params_mapping` that the name has the words of; false when there is none.
+fn first_row(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) -> bool {
+    let row = tables.stacked.iter().find(|row| name.contains(row.1.as_str()));
+    if let Some((param, stored, shard)) = row {
+        stacked(s, at, &name.replace(stored.as_str(), param), *shard, t);
+    }
+    row.is_some()
 }
 
 /// `DeepseekV4Model.load_weights` (vllm/models/deepseek_v4/nvidia/model.py).
@@ -171,11 +179,10 @@ fn deepseek_v4(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored
     if let Some((module, before, rest)) = container(s, at, name) {
         return expert(s, module, name, before, rest, tables, t);
     }
-    match tables.stacked.iter().find(|(_, stored, _)| name.contains(stored.as_str())) {
-        Some((param, stored, shard)) => stacked(s, at, &name.replace(stored.as_str(), param), *shard, t),
-        None if name.contains("attn_sink") => sinks(s, at, name, tables, t),
-        None => plain(s, at, name, t),
+    if first_row(s, at, name, tables, t) {
+        return;
     }
+    if name.contains("attn_sink") { sinks(s, at, name, tables, t) } else { plain(s, at, name, t) }
 }
 
 /// `params_dict[name][:n].copy_(loaded_weight[:heads])`: the parameter may be longer, for the kernel's sake.
@@ -243,7 +250,7 @@ fn has(s: &Stream, module: usize, param: Param) -> bool {
 }
 
 fn no_key(name: &str) -> Raised {
-    Raised { error_type: "KeyError".into(), text: format!("'{name}'") }
+    Raised::new("KeyError", format!("'{name}'"))
 }
 
 fn no_expert_key(before: &str, param: impl std::fmt::Display) -> Raised {
@@ -253,11 +260,11 @@ fn no_expert_key(before: &str, param: impl std::fmt::Display) -> Raised {
 fn find(s: &Stream, at: usize, name: &str) -> Option<(usize, usize)> {
     let (path, leaf) = name.rsplit_once('.').unwrap_or(("", name));
     let module = s.tree.find_below(at, path)?;
-    // The dictionary holds parameters only, no buffers.
-    // Those of experts lie below `routed_experts`.
+    // Parameters of experts lie below `routed_experts`.
     if s.tree.modules[module].kind == NodeKind::Experts {
         return None;
     }
+    // The dictionary holds parameters only, no buffers.
     let slot = s.tree.modules[module].slots.iter().position(|x| x.name == leaf && !x.buffer)?;
     Some((module, slot))
 }

@@ -76,16 +76,12 @@ impl Mapper {
     pub fn new(file: Option<&MapperFile>, scope: &Scope) -> Mapper {
         let mut m = Mapper::default();
         let Some(file) = file else { return m };
+        let owned = |row: &Row| row.get(scope).map(|(from, to)| (from.to_owned(), to.map(str::to_owned)));
         let rows = file.regex.iter().filter_map(|row| row.get(scope));
         m.regex = rows.map(|(p, n)| (p.into(), n.map(python_groups))).collect();
         for row in &file.substr {
             match row {
-                Substr::Fixed(from, to) => m.substr.push((from.clone().into(), to.clone())),
-                Substr::When { when, from, to } => {
-                    if when.truth(scope) {
-                        m.substr.push((from.clone().into(), to.clone()));
-                    }
-                }
+                Substr::Row(row) => m.substr.extend(owned(row).map(|(from, to)| (from.into(), to))),
                 Substr::Each { each: (var, count), when, from } => {
                     let hole = format!("{{{var}}}");
                     for i in 0..count.size(scope).unwrap_or(0).min(MAX_INDEX) {
@@ -98,11 +94,8 @@ impl Mapper {
                 }
             }
         }
-        let rows = |rows: &[Row]| {
-            rows.iter().filter_map(|r| r.get(scope)).map(|(f, t)| (f.to_owned(), t.map(str::to_owned))).collect()
-        };
-        m.prefix = rows(&file.prefix);
-        m.suffix = rows(&file.suffix);
+        m.prefix = file.prefix.iter().filter_map(owned).collect();
+        m.suffix = file.suffix.iter().filter_map(owned).collect();
         for row in &file.stacked {
             match row {
                 crate::facts::Stacked::Fixed(from, (to, shard)) => {

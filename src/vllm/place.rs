@@ -92,8 +92,7 @@ fn output_dim(load: Load) -> usize {
 /// Into a linear that is not fused.
 pub fn linear(kind: NodeKind, slot: &Slot, shape: &[u64]) -> Result<Placed, Raised> {
     if slot.load == Load::Numbered {
-        let text = "list indices must be integers or slices, not NoneType";
-        return Err(Raised { error_type: "TypeError".into(), text: text.into() });
+        return Err(Raised::new("TypeError", "list indices must be integers or slices, not NoneType"));
     }
     let one = [1u64];
     let shape = if shape.is_empty() { &one[..] } else { shape };

@@ -72,6 +72,9 @@ pub fn resolve(version: &str, raw: &Value, code: Option<&str>) -> Result<Resolve
 
 /// The event for fields that the file does not give and the class may, if there are any.
 pub fn undecided(version: &str, code: Option<&str>, fields: Vec<String>) -> Option<Box<Event>> {
+    if fields.is_empty() {
+        return None;
+    }
     let code = code.filter(|c| alone(c, parent(version, c).as_ref()));
     // vLLM reads the tie flag without a default: a class that lacks it does not get this far.
     let decides = |f: &String| code.is_none_or(|c| f == "tie_word_embeddings" || words(c).any(|w| w == f));

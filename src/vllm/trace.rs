@@ -184,6 +184,13 @@ pub struct Raised {
     pub text: String,
 }
 
+impl Raised {
+    /// An exception of this type with this text.
+    pub fn new(error_type: &str, text: impl Into<String>) -> Raised {
+        Raised { error_type: error_type.to_owned(), text: text.into() }
+    }
+}
+
 /// One event of the load.
 #[derive(Debug, Clone)]
 pub struct Event {

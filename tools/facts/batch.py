@@ -25,6 +25,7 @@ import where
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MEMORY = 8 << 30
+FREE = {"num_experts_per_tok", "top_k_experts", "rotary_dim", "moe_k"}      # they decide no shape
 SIZE = re.compile(r"size|dim|heads|experts|rank|layers|channels|inner|embd|width|n_embed|d_ff|kv_")
 
 
@@ -156,7 +157,7 @@ def one(cls, archs, a):
     sizes = [dict(flat(s.config)) for s in samples]
     said = " ".join(f.get("only", ()))
     still = sorted(k for k, v in sizes[0].items() if (leaf := k.rpartition(".")[2]) in samples[0].known and SIZE.search(leaf) and v > 1 and leaf not in said
-                   and not re.search(rf"^(num_experts_per_tok|top_k_experts|rotary_dim|moe_k)$|{extract_still()}", leaf) and all(x.get(k, v) == v for x in sizes))
+                   and leaf not in FREE and not vary.STILL.search(leaf) and all(x.get(k, v) == v for x in sizes))
     if not why and still:
         why = [f"never varied, yet read: {k}" for k in still]
     if why:
@@ -200,16 +201,12 @@ def verify(cls, archs, a):
 
 def flat(config, pre=""):
     """Whole numbers of a config and of its sub-configs, by dotted names."""
+    from plan import is_sub_config
     for k, v in config.items():
-        if isinstance(v, dict) and k.endswith("_config") and k != "per_layer_config" and not k.startswith("quant"):
+        if is_sub_config(k, v):
             yield from flat(v, f"{pre}{k}.")
         elif isinstance(v, int) and not isinstance(v, bool):
             yield pre + k, v
-
-
-def extract_still():
-    import vary
-    return vary.STILL
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import where
 from hand import REFUSALS
 from hints import ONLY
 from fit import Env, fit, predicate, negate
-from plan import READ, Refused, load, resolve, tree as plan_tree
+from plan import READ, Refused, is_sub_config, load, resolve, tree as plan_tree
 
 # Admissible values that names do not tell, by architecture; and the model type when it is not the architecture's own.
 TABLE = {}
@@ -991,7 +991,7 @@ def rebased(want, got, path):
 def sub_configs(config, pre="", depth=2):
     """Dotted names of the sub-configs."""
     for k, v in config.items():
-        if isinstance(v, dict) and k.endswith("_config") and k != "per_layer_config" and not k.startswith("quant"):
+        if is_sub_config(k, v):
             yield pre + k
             if depth > 1:
                 yield from sub_configs(v, f"{pre}{k}.", depth - 1)

@@ -8,6 +8,8 @@ import re
 
 import numpy as np
 
+from expr import ev
+from plan import is_sub_config
 from vary import STILL
 
 
@@ -44,7 +46,7 @@ class Env:
         def scope(c, pre):
             for f, v in c.items():
                 name = pre + f
-                if isinstance(v, dict) and f.endswith("_config") and f != "per_layer_config" and pre.count(".") < 2 and not f.startswith("quant"):
+                if is_sub_config(f, v) and pre.count(".") < 2:
                     scope(v, name + ".")
                     out[name] = "{}"
                     continue
@@ -82,7 +84,6 @@ class Env:
                 for f in ("block_ff_dim", "intermediate_size"):
                     e = (f"(round_up(int({pre}block_ffn_dim_multiplier * int(2 * {pre}{f} / 3)) if {pre}block_ffn_dim_multiplier != null "
                          f"else int(2 * {pre}{f} / 3), {pre}block_multiple_of) if {pre}block_auto_adjust_ff_dim else {pre}{f})")
-                    from expr import ev
                     v = ev(e, dict(config=s.config, root=s.config, vars={}))
                     if number(v):
                         out[e] = v
@@ -90,7 +91,6 @@ class Env:
                 if f.endswith("_config") and f != "per_layer_config" and c[f] is None:
                     out[pre + f] = None
         scope(s.config, "")
-        from expr import ev
         for e in self.hints:
             v = ev(e, dict(config=s.config, root=s.config, vars={**s.vars, **self.vars}))
             if number(v) or isinstance(v, bool):
@@ -309,7 +309,6 @@ def fit(obs):
         s = simple(rest)
         if not s:
             continue
-        from expr import ev
         both = [i for i, (o, x) in enumerate(zip(obs, m)) if not (x and ev_env(s[1], o[0]) == o[1])]
         p = predicate([(obs[i][0], bool(m[i])) for i in both])
         if p:
@@ -326,7 +325,6 @@ def fit(obs):
 
 
 def ev_env(text, env):
-    from expr import ev
     return ev(text, dict(config=env.sample.config, root=env.sample.config, vars={**env.sample.vars, **env.vars}))
 
 

@@ -32,6 +32,11 @@ def read(p, _, instead):
     return json.loads(text)
 
 
+def is_sub_config(field, value):
+    """Whether a field of a config holds a sub-config."""
+    return isinstance(value, dict) and field.endswith("_config") and field != "per_layer_config" and not field.startswith("quant")
+
+
 class Refused(Exception):
     pass
 

@@ -7,10 +7,6 @@ use super::super::tree::Quant;
 use super::{Keyed, find, missing, no_expert_key};
 use crate::facts::{Dialect, NodeKind};
 
-fn raised(error_type: &str, text: String) -> Raised {
-    Raised { error_type: error_type.into(), text }
-}
-
 /// `expert_params_mapping` of `Step3TextModel.load_weights`, `Step3p5Model.load_weights`: one projection of all experts.
 pub(super) fn banked(
     s: &mut Stream,
@@ -41,10 +37,10 @@ pub(super) fn banked(
         Some([]) => (0, None),
     };
     let result = match (t.shape, one) {
-        (Some([]), None) => Err(raised("IndexError", "tuple index out of range".into())),
+        (Some([]), None) => Err(Raised::new("IndexError", "tuple index out of range")),
         _ if lenient && stored != n => Err(place::assertion("")),
         _ if stored > n => {
-            Err(raised("IndexError", format!("index {n} is out of bounds for dimension 0 with size {n}")))
+            Err(Raised::new("IndexError", format!("index {n} is out of bounds for dimension 0 with size {n}")))
         }
         (_, None) => Ok(Placed::Whole),
         (_, Some(one)) => place::expert(&s.tree.modules[module].slots[slot], one, *part < 2),
@@ -104,8 +100,8 @@ pub(super) fn table(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &S
     let embedder = param.ends_with("weight");
     let sl = &s.tree.modules[module].slots[slot];
     let result = match (index.parse::<u64>(), t.shape) {
-        (Err(_), _) => Err(raised("ValueError", format!("invalid literal for int() with base 10: '{index}'"))),
-        (Ok(i), _) if i >= many => Err(raised(
+        (Err(_), _) => Err(Raised::new("ValueError", format!("invalid literal for int() with base 10: '{index}'"))),
+        (Ok(i), _) if i >= many => Err(Raised::new(
             "IndexError",
             if embedder {
                 "list index out of range".into()
@@ -157,7 +153,7 @@ pub(super) fn whole_heads(s: &mut Stream, at: usize, name: &str, tables: &Keyed,
     let hidden = if shape.len() > 1 { format!(", {}", shape[shape.len() - 1]) } else { String::new() };
     let elements = shape.iter().fold(1u64, |n, d| n.saturating_mul(*d));
     let text = format!("shape '[-1, {size}{hidden}]' is invalid for input of size {elements}");
-    s.refuse(Kind::ShapeMismatch, module, raised("RuntimeError", text), t, &format!("stored {shape:?}"));
+    s.refuse(Kind::ShapeMismatch, module, Raised::new("RuntimeError", text), t, &format!("stored {shape:?}"));
     false
 }
 

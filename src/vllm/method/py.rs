@@ -10,7 +10,7 @@ use crate::vllm::trace::Raised;
 
 /// An exception.
 pub(super) fn raised(error_type: &str, text: impl Into<String>) -> Raised {
-    Raised { error_type: error_type.to_owned(), text: text.into() }
+    Raised::new(error_type, text)
 }
 
 /// `QuantizationConfig.get_from_keys`: the first of these keys.

@@ -15,7 +15,7 @@ impl Stream<'_> {
             }
             Some(shape) => {
                 let text = format!("too many indices for tensor of dimension {}", shape.len());
-                let raised = Raised { error_type: "IndexError".into(), text };
+                let raised = Raised::new("IndexError", text);
                 return self.refuse(Kind::ShapeMismatch, at, raised, t, &format!("stored {shape:?}"));
             }
         };
