@@ -21,6 +21,10 @@ use ckpt_lint::rules;
 use ckpt_lint::source::LocalSource;
 use ckpt_lint::vllm::{Plan, Target};
 
+/// The one of the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Prints median and extremes of `rounds` rounds.
 fn time<T>(what: &str, rounds: usize, mut run: impl FnMut() -> T) {
     let mut times: Vec<Duration> = (0..rounds)

@@ -5,6 +5,11 @@ use ckpt_lint::run::{Exit, Failure, run};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::process::ExitCode;
 
+/// Large checkpoints are tens of megabytes of fresh memory, and a page fault takes longer than parsing the page: this one
+/// asks for huge pages, where the system has them.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = match Cli::from_args(std::env::args_os()) {
         Ok(cli) => cli,
