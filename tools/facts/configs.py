@@ -155,7 +155,7 @@ ALL = ["llama", "gemma2", "gemma3", "gemma3_text", "siglip_vision_model", "mistr
 # Sub-configs whose class has no model type, or that of other remote code: what their programs are called.
 NAMELESS = {("bailing_moe_v3_vl", "text_config"): "bailing_moe_v3_text", ("dbrx", "attn_config"): "dbrx_attn_config", ("dbrx", "ffn_config"): "dbrx_ffn_config"}
 # Classes with the model type of another one -> name of their program.
-SECOND = {"DeepseekVLV2TextConfig": "deepseek_vl_v2_text"}
+SECOND = {"DeepseekVLV2TextConfig": "deepseek_vl_v2_text", "Qwen3_5VisionConfig": "qwen3_5_vision", "Qwen3_5MoeVisionConfig": "qwen3_5_moe_vision"}
 # Fields of every config that say nothing of structure.
 DULL = {"output_hidden_states", "return_dict", "chunk_size_feed_forward", "is_encoder_decoder", "id2label", "label2id", "problem_type",
         "transformers_version", "architectures", "dtype", "tie_last_hidden_states", "model_type"}

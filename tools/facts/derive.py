@@ -136,7 +136,14 @@ def find(program, cls, n=90):
     names = list(dict.fromkeys(k for _, r in good for k in r if k not in subs))
     state = [a | {f"{sub}.{k}": a[sub][k] for sub in subs if isinstance(a.get(sub), dict) for k in FORWARDED if k in a[sub]} for a, _ in good]
     target = [b for _, b in good]
-    rows, unknown = [], []
+    rows = []
+    for k in ("layer_types", "mtp_layer_types"):
+        # `remap_legacy_layer_types`: older files have other words. What is derived has today's.
+        if any(isinstance(t.get(k), list) and set(t[k]) & {"linear_attention", "indexed_attention"} for t in target):
+            rows.append([k, REMAP.format(k)])
+            rows += [[a, k] for a, to in aliases.items() if to == k]
+            for s in state:
+                s[k] = ev(REMAP.format(k), dict(config=s, root=s, vars={}))
     from vary import STILL
     todo = [k for k in names if any(s.get(k) != t.get(k) for s, t in zip(state, target)) and (k in WINDOWS or not STILL.search(k))]
     for _ in range(3):              # a derived field may need another
@@ -156,11 +163,6 @@ def find(program, cls, n=90):
         if left == todo:
             break
         todo = left
-    for k in ("layer_types", "mtp_layer_types"):
-        # `remap_legacy_layer_types`: older files have other words.
-        if any(isinstance(t.get(k), list) and set(t[k]) & {"linear_attention", "indexed_attention"} for t in target):
-            rows.append([k, REMAP.format(k)])
-            rows += [[a, k] for a, to in aliases.items() if to == k]
     return rows, sorted(todo), bad
 
 
