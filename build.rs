@@ -108,8 +108,12 @@ fn json(text: &str) -> io::Result<Value> {
 /// What a run reads of a fact file: without what is only for those who make it.
 fn lean(mut file: Value) -> String {
     if let Some(fields) = file.as_object_mut() {
-        for key in ["notes", "source", "module", "also_refused", "words"] {
+        for key in ["notes", "source", "also_refused", "words"] {
             fields.remove(key);
+        }
+        // That of a config class is part of its name in messages.
+        if fields.contains_key("tree") {
+            fields.remove("module");
         }
         // Classes that are given the whole config, though they are no wrappers.
         if !fields.contains_key("unwrap") && fields.get("tree").is_some_and(|t| t.to_string().contains("text_config")) {

@@ -36,6 +36,9 @@ pub struct ClassFile {
     /// Configs that the constructor refuses.
     #[serde(default)]
     pub refuses: Vec<Refusal>,
+    /// What it says of a config of another class.
+    #[serde(default)]
+    pub foreign: Option<Foreign>,
     /// It is given the whole config, text config and all, as wrappers are (build.rs sees it in the tree).
     #[serde(default)]
     pub nested: bool,
@@ -75,6 +78,27 @@ impl Refusal {
     pub fn of<'c>(&self, config: &'c Value) -> &'c Value {
         self.config.as_ref().and_then(|c| config.get(c)).filter(|c| c.is_object()).unwrap_or(config)
     }
+}
+
+/// Where a wrapper stops when it gets the config of another class (`tools/facts/foreign.py`).
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Foreign {
+    /// It asks for an attribute that only configs for it have.
+    Reads {
+        /// The attribute.
+        reads: String,
+        /// Its processing info asks, before anything is constructed.
+        #[serde(default)]
+        early: bool,
+    },
+    /// Its processing info insists on a class (`InputProcessingContext.get_hf_config`).
+    Expects {
+        /// Full name of the class.
+        expects: String,
+        /// Model types that have it.
+        types: Vec<String>,
+    },
 }
 
 /// Tie behaviour of a class.
@@ -267,6 +291,9 @@ pub struct ConfigFile {
     pub model_type: String,
     /// Python class.
     pub class: String,
+    /// Its module; empty where it is the checkpoint's own.
+    #[serde(default)]
+    pub module: String,
     /// Field → default and type.
     #[serde(default)]
     pub fields: serde_json::Map<String, Value>,

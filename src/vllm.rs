@@ -8,6 +8,7 @@ pub mod build;
 pub mod config;
 pub mod experts;
 pub mod files;
+mod foreign;
 pub mod hints;
 pub mod keyed;
 pub mod mapper;
@@ -204,6 +205,9 @@ impl Plan {
         if let Method::Known(quantizer) = &mut method {
             quantizer.see(cp);
             self.list = Some(quantizer.list());
+        }
+        if let Some(event) = foreign::refusal(&target.vllm, &class, &found.architecture, &resolved) {
+            return Err(Box::new(event));
         }
         let untied_by = tie::untie(cp, target, &mut resolved, raw, &found, &class.tie_into, &mut self.trace);
 

@@ -81,6 +81,7 @@ const SHOWN: &[(&str, &str)] = &[
     ("tie-missing-head", "gemma4uni-untied-nohead"),
     ("tie-packed-embedding", "gemma4uni-embed-packed-tied"),
     ("tie-stray-head", "llama-tie-strayhead"),
+    ("tower-foreign-config", "mmarch-qwen2_5_vlforconditionalgeneration-text"),
     ("tower-leftover-tensors", "gemma4uni-othertower"),
     ("tower-missing-tensors", "gemma4uni-configured-audio-gone-w4a16"),
     ("tower-null-config", "gemma4uni-cut-vision-clean"),

@@ -143,6 +143,8 @@ kinds! {
     TowerMissing,
     /// A multimodal class whose tower config is null (`pointer`).
     TowerConfigMissing,
+    /// The config of another class under a multimodal architecture (`detail`, `module` = the class that would fit).
+    ForeignConfig,
     // --- load
     /// A tensor without a home, where no other kind says more (`tensor`).
     NoHome,

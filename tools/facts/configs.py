@@ -204,7 +204,7 @@ def measured(model_type, cls):
     """The part of a program that is read off the class."""
     import derive
     init = derive.own_init(cls)
-    out = {"model_type": cls.model_type if cls.__name__ in SECOND else model_type, "class": cls.__name__, "fields": signature(cls) if init else declared(cls)}
+    out = {"model_type": cls.model_type if cls.__name__ in SECOND else model_type, "class": cls.__name__, "module": cls.__module__, "fields": signature(cls) if init else declared(cls)}
     if cls.attribute_map:
         out["aliases"] = dict(cls.attribute_map)
     subs = cls.sub_configs or {}
