@@ -162,8 +162,9 @@ impl NodeKind {
     }
 }
 
-/// One module of the tree.
+/// One module of the tree. What is in a file and not here would be silently lost, so nothing may be.
 #[derive(Debug, Deserialize, Default)]
+#[serde(deny_unknown_fields)]
 pub struct Node {
     /// Attribute name; none at the root and for the elements of a list.
     #[serde(default)]
@@ -186,6 +187,9 @@ pub struct Node {
     /// Prefix under which it is offered to the quantization config: `=` is its own path; none: built without one.
     #[serde(default)]
     pub quant: Option<String>,
+    /// Offered only if.
+    #[serde(default)]
+    pub quant_if: Option<Expr>,
     /// Input features.
     #[serde(default, rename = "in")]
     pub input: Option<Expr>,
@@ -204,6 +208,9 @@ pub struct Node {
     /// Checkpoint names of the expert projections: gate, down, up.
     #[serde(default)]
     pub names: Vec<String>,
+    /// `false`: experts without a gate, whose `names` say so, too.
+    #[serde(default)]
+    pub gated: Option<bool>,
     /// Has a bias.
     #[serde(default)]
     pub bias: Option<BoolOr>,

@@ -255,6 +255,7 @@ impl Plan {
         }
         hints::broken_patterns(&method, place.as_ref(), &mut self.trace);
         hints::dead_entries(&method, place.as_ref(), &tree, &mut self.trace);
+        hints::devices(place.as_ref(), &tree, &mut self.trace);
 
         let unbuilt = |e: &Event| {
             e.effect == Effect::Refuses

@@ -17,4 +17,5 @@ family![
     scheme_misfit,
     embedding_scheme,
     pattern_broken,
+    one_device,
 ];

@@ -236,7 +236,8 @@ impl<'a> Builder<'a> {
             Some(BoolOr::Flag(b)) => *b,
             Some(BoolOr::When(e)) => e.truth(scope),
         };
-        let prefix = node.quant.as_ref().map(|q| template(q, &self.tree.modules[at].path, root, scope));
+        let quant = node.quant.as_ref().filter(|_| node.quant_if.as_ref().is_none_or(|e| e.truth(scope)));
+        let prefix = quant.map(|q| template(q, &self.tree.modules[at].path, root, scope));
         let prefix = prefix.map(|p| match &self.based {
             Some((path, base)) if p.starts_with(path.as_str()) => format!("{base}{}", &p[path.len()..]),
             _ => p,

@@ -1,10 +1,11 @@
 //! Entries of an ignore or target list that match nothing, with the near miss that explains most of them.
 
-use super::method::{Matching, Method};
+use super::method::{HOPPER_ONLY, Matching, Method};
 use super::quantization::Place;
 use super::trace::{Effect, Event, Kind, Stage, Trace};
 use super::tree::{Quant, Tree};
 use super::words;
+use crate::facts::NodeKind;
 use crate::pattern::Pattern;
 
 /// Events for every dead entry. `detail` is `entry TAB hint TAB suggestion`.
@@ -53,6 +54,19 @@ pub fn dead_entries(method: &Method, place: Option<&Place>, tree: &Tree, trace: 
         e.file = Some(place.file.clone());
         e.pointer = Some(format!("{}{}", place.pointer, d.pointer));
         e.detail = format!("{}\t{hint}\t{suggestion}", d.entry);
+        trace.events.push(e);
+    }
+}
+
+/// Modules of a scheme that one kind of GPU has: what vLLM says elsewhere is no verdict on the checkpoint.
+pub fn devices(place: Option<&Place>, tree: &Tree, trace: &mut Trace) {
+    let Some(place) = place else { return };
+    let linears = tree.modules.iter().filter(|m| m.kind != NodeKind::Experts);
+    for m in linears.filter(|m| matches!(&m.quant, Quant::Scheme(s) if s == HOPPER_ONLY)) {
+        let mut e = Event::new(Stage::Init, Effect::Keeps, Kind::DeviceOnly);
+        e.file = Some(place.file.clone());
+        e.pointer = Some(place.pointer.clone());
+        e.module = Some(m.path.clone());
         trace.events.push(e);
     }
 }

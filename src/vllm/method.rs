@@ -144,6 +144,9 @@ pub struct Param {
     pub unread: bool,
 }
 
+/// The scheme of `CompressedTensorsW4A8Fp8`, which vLLM takes on devices of compute capability 9.0 and no others.
+pub const HOPPER_ONLY: &str = "W4A8 (FP8 activations, group 128)";
+
 /// What a method makes of a module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Built {

@@ -97,6 +97,8 @@ kinds! {
     QuantConfigRejected,
     /// No scheme for this combination (`module`).
     SchemeUnsupported,
+    /// A scheme that vLLM has on one kind of GPU alone (`module`).
+    DeviceOnly,
     /// A layer whose sizes do not fit the scheme, e.g. group size (`module`).
     SchemeShape,
     /// The shards of a fused layer disagree about being ignored (`module`).

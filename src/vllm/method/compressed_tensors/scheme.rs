@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::Group;
 use super::args::{Args, Dynamic, Strategy};
 use super::parse::is_activation_format;
+use crate::vllm::method::HOPPER_ONLY;
 use crate::vllm::method::py::{self, raised};
 use crate::vllm::trace::Raised;
 
@@ -56,7 +57,7 @@ impl Scheme {
             Scheme::Mxfp4 { a8: true } => "W4A8 (MXFP4)".into(),
             Scheme::Mxfp4 { a8: false } => "W4A4 (MXFP4)".into(),
             Scheme::Mxfp8 => "W8A8 (MXFP8)".into(),
-            Scheme::W4A8Fp8 => "W4A8 (FP8 activations, group 128)".into(),
+            Scheme::W4A8Fp8 => HOPPER_ONLY.into(),
             Scheme::Wna8o8 { bits, group, packed } => {
                 let format = if *packed { "pack-quantized" } else { "int-quantized" };
                 format!("W{bits}A8 (static int8 in and out, {format}, {})", per(group))
@@ -204,12 +205,9 @@ pub(super) fn linear(group: &Group, format: &Value, layer_name: &str) -> Result<
     if is_mxfp8(w) {
         return Ok(Scheme::Mxfp8);
     }
-    if DEVICE.capability == 90 && is_fp8_w4a8(w, input) {
-        return if w.group_size == Some(128) {
-            Ok(Scheme::W4A8Fp8)
-        } else {
-            value_error("W4A8 kernels require group quantization with group size 128".to_owned())
-        };
+    // On Hopper; on any other device there is no scheme for it, and a note says so.
+    if w.group_size == Some(128) && is_fp8_w4a8(w, input) {
+        return Ok(Scheme::W4A8Fp8);
     }
     let (bits, size) = (w.num_bits, w.group_size);
     if is_wna8o8(w, input, output, format) {

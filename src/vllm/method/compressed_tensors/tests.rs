@@ -1,6 +1,6 @@
 //! `recorded/*.jsonl` holds what vLLM 0.32.0 with compressed-tensors 0.17.0 itself said: each line is an input that was
 //! given to the real `QuantizationArgs`, `from_config`, `validate_kv_cache_scheme`, or to a real layer (on a made-up
-//! device of capability 89), with the outcome. Links in messages are `<url>`; refusals for want of a kernel are left out.
+//! device of capability 89, or the one that the line names), with the outcome. Links in messages are `<url>`; refusals for want of a kernel are left out.
 
 use serde_json::{Value, json};
 
