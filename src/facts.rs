@@ -208,6 +208,9 @@ pub struct Node {
     /// Checkpoint names of the expert projections: gate, down, up.
     #[serde(default)]
     pub names: Vec<String>,
+    /// Tensors of all experts are stored `[experts, in, out]`.
+    #[serde(default)]
+    pub turned: bool,
     /// `false`: experts without a gate, whose `names` say so, too.
     #[serde(default)]
     pub gated: Option<bool>,

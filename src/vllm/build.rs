@@ -263,6 +263,7 @@ impl<'a> Builder<'a> {
         m.rows = outputs[0];
         m.prefix = prefix.unwrap_or_default();
         m.expert_names = names;
+        m.turned = node.turned;
         let n = outputs.len();
         m.parts = parts;
         // Experts without a gate have one projection where the others have two.

@@ -1,5 +1,6 @@
 //! `RoutedExperts.load_weights` (vllm/model_executor/layers/fused_moe/routed_experts.py; spec E.5).
 
+use super::method::Load;
 use super::place::{self, Placed};
 use super::stream::{Stored, Stream};
 use super::trace::{Effect, Kind, Raised};
@@ -128,7 +129,12 @@ pub fn load(s: &mut Stream, at: usize, name: &str, t: &Stored) {
         "" => rest.to_owned(),
         x => format!("weight_{}", x.trim_start_matches("weight_")),
     };
-    bank(s, at, name, Param(prefix, &suffix), false, t);
+    // Scales of blocks lie as the weight does; others have a layout of their own.
+    let param = Param(prefix, &suffix);
+    let m = &s.tree.modules[at];
+    let weight_like = |slot: usize| !suffix.contains("scale") || matches!(m.slots[slot].load, Load::Block { .. });
+    let turned = m.turned && param.slot(m).is_some_and(weight_like);
+    bank(s, at, name, param, turned, t);
 }
 
 fn gate_up(gate: &str, up: &str) -> Option<&'static str> {
@@ -223,8 +229,8 @@ pub(super) fn one(
     }
 }
 
-/// A tensor `[E, …]` for all experts; `turned` when three dimensions are always `[experts, in, out]`, else whichever of
-/// the two orders fits.
+/// A tensor `[E, …]` for all experts; `turned` when three dimensions are `[experts, in, out]`
+/// (`RoutedExperts._orient_fused_weight`).
 pub(super) fn bank(s: &mut Stream, at: usize, name: &str, param: Param, turned: bool, t: &Stored) {
     let m = &s.tree.modules[at];
     let Some(slot) = param.slot(m) else { return without(s, at, name, param, t) };
@@ -232,14 +238,8 @@ pub(super) fn bank(s: &mut Stream, at: usize, name: &str, param: Param, turned: 
     let result = match t.shape {
         None => Ok(Placed::Whole),
         Some(shape) => {
-            let transposed = shape.len() == 3
-                && (turned
-                    || sl.shape.len() == 3
-                        && shape[1] == sl.shape[2]
-                        && shape[2] == sl.shape[1]
-                        && shape[1] != shape[2]);
             let mut one: Vec<u64> = shape.iter().skip(1).copied().collect();
-            if transposed {
+            if turned && shape.len() == 3 {
                 one.reverse();
             }
             if shape.len() != sl.shape.len() { Err(place::assertion("")) } else { place::expert(sl, &one, false) }

@@ -217,6 +217,8 @@ pub struct Module {
     pub experts: u64,
     /// See `experts`.
     pub expert_names: [String; 3],
+    /// Tensors of all experts are stored `[experts, in, out]` (`is_fused_checkpoint_transposed`).
+    pub turned: bool,
     /// Vocabulary rows before padding.
     pub rows: u64,
     /// Events have already said what is wrong here: what stays unwritten below follows from that.

@@ -319,7 +319,7 @@ class Gen:
                 out[key] = self.number(v, f"{path}.{key}")
         if obs[0][1].rec.get("gated") is False:
             out["gated"] = False
-        for flag in ("unsqueezed", "numbered"):
+        for flag in ("unsqueezed", "numbered", "turned"):
             if obs[0][1].rec.get(flag):
                 out[flag] = True
         if "names" in obs[0][1].rec:

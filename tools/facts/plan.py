@@ -219,7 +219,7 @@ def tree(cls, config, lm_only=False, quant="spy", facts=HERE, files=None, prefix
             r["names"] = n["names"]
         if n.get("gated") is False:
             r["gated"] = False
-        r.update({k: True for k in ("unsqueezed", "numbered") if n.get(k)})
+        r.update({k: True for k in ("unsqueezed", "numbered", "turned") if n.get(k)})
         b = n.get("bias", False)
         r["bias"] = b if isinstance(b, bool) else truth(b, s)
         if "parts" in n:

@@ -394,6 +394,8 @@ def describe(model, vc):
             gated = w13.shape[1] == 2 * w2.shape[2]
             if not gated:
                 e["gated"] = False
+            if getattr(r, "is_fused_checkpoint_transposed", False):
+                e["turned"] = True
             if sizes(w13) != [e["count"], e["out"] * (2 if gated else 1), e["in"]] or sizes(w2) != [e["count"], e["in"], e["out"]]:
                 notes.append(f"{path}: expert shapes {sizes(w13)} {sizes(w2)}")
             for n, p in rp.items():
