@@ -76,7 +76,7 @@ pub struct Loader {
     /// `keyed`: number of attention sinks that are read.
     #[serde(default)]
     pub sinks: Option<Expr>,
-    /// `keyed`: experts may come in one piece.
+    /// `keyed`: experts may come in one piece (`lenient`: as `HYV4Model` has it, else as `RoutedExperts` has).
     #[serde(default)]
     pub banks: bool,
     /// `keyed`: what an expert's gate, down and up projections are called, where its module knows other names.
@@ -137,7 +137,7 @@ pub enum Dialect {
     GptOss,
     /// `FalconModel`: every parameter by its name, fused ones as a whole.
     Whole,
-    /// `MiMoV2Model`, `ModernBertModel`, `VariableResolutionResamplerModel`: what is no parameter is passed over.
+    /// `MiMoV2Model`, `ModernBertModel`, `HYV4Model`, `VariableResolutionResamplerModel`: what is no parameter is passed over.
     Lenient,
     /// `PixtralHFVisionModel`: the rows of `stacked`, then the name as it is.
     Rows,

@@ -64,6 +64,8 @@ pub struct Stream<'a> {
     pub(super) banked: bool,
     /// Events of tensors that the loader keeps for the end.
     pub(super) late: Vec<Event>,
+    /// 8-bit weights and scales of `indexer.wk` that wait for each other, by module: which of them, and the weight's shape.
+    pub(super) waiting: FxHashMap<String, (bool, Option<Vec<u64>>)>,
 }
 
 impl<'a> Stream<'a> {
@@ -90,6 +92,7 @@ impl<'a> Stream<'a> {
             lenient: false,
             banked: false,
             late: Vec::new(),
+            waiting: FxHashMap::default(),
         }
     }
 
@@ -123,7 +126,7 @@ impl<'a> Stream<'a> {
                 // Whatever it does, what lies below is not ours to call unwritten.
                 self.fill_below(at);
             }
-            Loader::Keyed(tables) => keyed::load(self, at, name, tables, t),
+            Loader::Keyed(tables) => keyed::load(self, at, name, shard, tables, t),
             Loader::Auto { mapper, permute, before, lenient, even, .. } => {
                 self.lenient = *lenient;
                 self.even &= even;

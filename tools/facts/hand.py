@@ -57,6 +57,10 @@ NO_DRAFTER = {"kind": "auto", "skip": ["layers.", "num_hidden_layers", "num_next
 NO_DRAFTER_OUTSIDE = {"kind": "auto", "skip": ["model.layers.", "num_hidden_layers", "num_nextn_predict_layers"]}
 DOTTED_GATE_UP = [[f".{p}", f".{n}", i] for p, n, i in GATE_UP]
 KEYED_HYV3 = {"kind": "keyed", "stacked": QKV + DOTTED_GATE_UP, "mapper": {"substr": [["router.gate.", "gate."]]}}
+# Stacked rows are those of the class around it.
+HYV4 = {"kind": "keyed", "dialect": "lenient", "banks": True, "sinks": "num_attention_heads", "stacked": [[".indexer.wk_weights_proj.", ".indexer.wk.", 0]],
+        "mapper": {"substr": [["gate.e_score_correction_bias", "expert_bias"], ["router.gate.", "gate."], ["hc_fn", "hc_fn.weight"],
+                              ["hc_head_fn", "hc_head_fn.weight"]]}}
 # Experts one by one, or all in one tensor.
 KEYED_GRANITE = {"kind": "keyed", "stacked": QKV, "banks": True, "mapper": {
     "substr": [["A_log", "A"]],
@@ -198,6 +202,9 @@ LOADERS = {
     "bert_with_rope.GteNewModel.load_weights": ("58702d20b5ec", gte_new),
     "openpangu.OpenPanguModel.load_weights": ("e905029921c8", NO_DRAFTER),
     "hy_v3.HYV3ForCausalLM.load_weights": ("cf196eee8609", NO_DRAFTER_OUTSIDE),
+    "model.HYV4Model.load_weights": ("f69ab2b7a758", HYV4),
+    # LoRA tensors of the task are added to the weights.
+    "jina.JinaEmbeddingsV5DecoderModel.load_weights": ("03ab584bd42c", AS_MEASURED),
     "hy_v3.HYV3Model.load_weights": ("344766b96635", KEYED_HYV3),
     "ernie45_moe.Ernie4_5_MoeModel.load_weights": ("a76148f43eec", ERNIE45_MOE),
     "minicpm.MiniCPMModel.load_weights": ("6c5cc1172146", minicpm),
