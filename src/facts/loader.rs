@@ -61,6 +61,12 @@ pub struct Loader {
     /// `auto`: a head that gets a bias when the checkpoint has one (`CausalMixin.load_weights`).
     #[serde(default)]
     pub head_bias: Option<String>,
+    /// `auto`: tensors that go past AutoWeightsLoader, to one module.
+    #[serde(default)]
+    pub aside: Option<Aside>,
+    /// `auto`: a parameter that takes the values of another when nothing came for it (`BertForMaskedLM.load_weights`).
+    #[serde(default)]
+    pub filled: Option<String>,
     /// `auto`: a loop that says nothing of names it has no place for (`Gemma4Model.load_weights` of vLLM 0.30).
     #[serde(default)]
     pub lenient: bool,
@@ -120,6 +126,19 @@ pub struct Loader {
     /// It or a direct child holds a `quant_config`, so KV-scale renames apply.
     #[serde(default)]
     pub quant_aware: bool,
+}
+
+/// Tensors that a module takes by the last word of their names: what it has no parameter for is passed over.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Aside {
+    /// The module.
+    pub module: String,
+    /// They have one of these in their names (`ColQwen3Model._is_proj_weight`).
+    #[serde(default)]
+    pub within: Vec<String>,
+    /// Their names end in this, and they are copied with broadcasting (`ColBERTMixin._load_colbert_weights`).
+    #[serde(default)]
+    pub ending: Option<String>,
 }
 
 /// A hand-written loop over `dict(named_parameters())`.

@@ -140,6 +140,9 @@ impl<'a> Stream<'a> {
                 if let Some(head) = before.head_bias.as_ref().filter(|h| name.ends_with(&format!("{h}.bias"))) {
                     return self.late_bias(at, head, t);
                 }
+                if before.aside.as_ref().is_some_and(|aside| self.aside(at, aside, name, t)) {
+                    return;
+                }
                 if let Some(halves) = before.halves.as_ref().filter(|h| name.contains(h.from.as_str())) {
                     return self.halved(at, name, halves, t);
                 }

@@ -164,6 +164,8 @@ impl Loader {
             }),
             zero_bias: l.zero_bias.clone(),
             head_bias: l.head_bias.clone(),
+            aside: l.aside.clone(),
+            filled: l.filled.clone(),
         };
         Loader::Auto {
             even: mapper.even() && before.even() && l.permute.is_none(),

@@ -26,6 +26,7 @@ impl Stream<'_> {
     /// Nothing more will come.
     fn end(&mut self) {
         self.trace.events.append(&mut self.late);
+        self.fill();
     }
 
     /// Every tensor of the chosen shards, and what is wrong with their headers.

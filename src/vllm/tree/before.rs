@@ -1,5 +1,6 @@
 //! Generators in front of `AutoWeightsLoader`: what they do to names and shapes.
 
+use crate::facts::Aside;
 use std::borrow::Cow;
 
 /// What a generator in front of `AutoWeightsLoader` does to names.
@@ -23,6 +24,10 @@ pub struct Before {
     pub zero_bias: Vec<String>,
     /// A head that gets a bias when one comes.
     pub head_bias: Option<String>,
+    /// Tensors of one module.
+    pub aside: Option<Aside>,
+    /// A parameter that takes the values of another when nothing came for it.
+    pub filled: Option<String>,
 }
 
 /// Tensors of two projections whose heads take turns.
