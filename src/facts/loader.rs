@@ -64,6 +64,9 @@ pub struct Loader {
     /// `auto`: tensors that go past AutoWeightsLoader, to one module.
     #[serde(default)]
     pub aside: Option<Aside>,
+    /// `auto`: a prefix for all names of a checkpoint.
+    #[serde(default)]
+    pub outer: Option<Outer>,
     /// `auto`: a parameter that takes the values of another when nothing came for it (`BertForMaskedLM.load_weights`).
     #[serde(default)]
     pub filled: Option<String>,
@@ -139,6 +142,34 @@ pub struct Aside {
     /// Their names end in this, and they are copied with broadcasting (`ColBERTMixin._load_colbert_weights`).
     #[serde(default)]
     pub ending: Option<String>,
+    /// Width of a projection that is made when it comes.
+    pub width: Expr,
+}
+
+/// A prefix for the names of a checkpoint that has some with one of these beginnings, and none with one of those
+/// (`ColQwen3Model.load_weights`).
+#[derive(Debug, Clone, Deserialize)]
+pub struct Outer {
+    /// The prefix.
+    pub add: String,
+    /// There is a name that begins so.
+    pub any: Vec<String>,
+    /// There is none that begins so.
+    pub none: Vec<String>,
+}
+
+impl Outer {
+    /// Whether it is for a checkpoint with these names.
+    pub fn is_for<'n>(&self, names: impl Iterator<Item = &'n str>) -> bool {
+        let mut found = false;
+        for name in names {
+            if self.none.iter().any(|p| name.starts_with(p.as_str())) {
+                return false;
+            }
+            found |= self.any.iter().any(|p| name.starts_with(p.as_str()));
+        }
+        found
+    }
 }
 
 /// A hand-written loop over `dict(named_parameters())`.

@@ -142,10 +142,10 @@ ERNIE45_VL = {"kind": "keyed", "dialect": "ernie45_vl", "cache_scales": True, "u
 
 
 # Everything is one list first. The projection is loaded after the rest; where the config gives it no size, it is made for what comes.
-PROJECTION = {"kind": "auto", "aside": {"module": "custom_text_proj", "within": ["custom_text_proj", "embedding_proj_layer"]}}
-# Only where no name begins with "vlm." or "model.", and names of one checkpoint are of one kind.
-COLQWEN3 = {**PROJECTION, "regex_before": [["^(language_model|visual)\\.", "model.\\1."]]}
-COLBERT = {"kind": "auto", "aside": {"module": "colbert_linear", "ending": "linear.weight"}}
+PROJECTION = {"kind": "auto", "aside": {
+    "module": "custom_text_proj", "within": ["custom_text_proj", "embedding_proj_layer"], "width": "hidden_size if hidden_size != null else text_config.hidden_size"}}
+COLQWEN3 = {**PROJECTION, "outer": {"add": "model.", "any": ["language_model.", "visual."], "none": ["vlm.", "model."]}}
+COLBERT = {"kind": "auto", "aside": {"module": "colbert_linear", "ending": "linear.weight", "width": "hidden_size"}}
 # All but the projection goes to the model inside, whatever its name.
 COLBERT_INNER = {**COLBERT, "mapper": {"prefix": [["", "model."]]}, "ignore_prefixes": [], "ignore_suffixes": [], "quant_aware": False}
 # Of the head's names only these are known, the others are left out; all the rest goes to the model inside.
@@ -283,6 +283,13 @@ AFTER = {"bert.BertForMaskedLM.load_weights"}
 
 # Refusals of constructors whose condition the search does not find: what the message looks like, and the row of `refuses`.
 REFUSALS = [
+    (r"cannot assign module before Module.__init__",
+     {"if": "colbert_dim or dim or projection_dim", "error": "AttributeError", "message": "cannot assign module before Module.__init__() call",
+      "pointer": "/dim"}),
+    (r"ColQwen3.5 checkpoints must declare",
+     {"if": "retrieval_attention_contract not in ['causal', 'bidirectional']", "error": "ValidationError",
+      "message": "ColQwen3.5 checkpoints must declare retrieval_attention_contract as 'causal' or 'bidirectional'",
+      "pointer": "/retrieval_attention_contract"}),
     (r"num_heads \(\d+\) is not divisible by num_kv_heads",
      {"if": "num_key_value_heads != null and num_attention_heads % num_key_value_heads != 0", "error": "AssertionError",
       "message": "num_heads ({num_attention_heads}) is not divisible by num_kv_heads ({num_key_value_heads})", "pointer": "/num_key_value_heads"}),

@@ -124,7 +124,8 @@ pub(super) fn dequantized(s: &mut Stream, at: usize, name: &str, tables: &Keyed,
     };
     let mut shape = if was { shape } else { t.shape.map(<[u64]>::to_vec) };
     // All of it was read on the way: rows beyond the part's count as used.
-    if let (Some(rows), Some(part)) = (shape.as_mut().and_then(|x| x.first_mut()), s.tree.modules[module].parts.first()) {
+    if let (Some(rows), Some(part)) = (shape.as_mut().and_then(|x| x.first_mut()), s.tree.modules[module].parts.first())
+    {
         *rows = part.1.min(*rows);
     }
     let whole = Stored { shape: shape.as_deref(), dtype: Some(Dtype::BF16), ..*t };

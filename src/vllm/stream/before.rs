@@ -5,7 +5,7 @@ use super::super::place::{self, Placed};
 use super::super::trace::{Effect, Kind, Raised};
 use super::super::tree::{Halves, Loader, Slot};
 use super::{Stored, Stream};
-use crate::facts::Aside;
+use crate::facts::{Aside, Outer};
 
 impl Stream<'_> {
     /// Both projections of a tensor that has the heads of two (`TeleChat2Model._split_key_value`).
@@ -33,7 +33,7 @@ impl Stream<'_> {
     }
 
     /// A tensor that goes past AutoWeightsLoader; false when it does not.
-    pub(super) fn aside(&mut self, at: usize, aside: &Aside, name: &str, t: &Stored) -> bool {
+    pub(super) fn aside(&mut self, at: usize, aside: &Aside, width: Option<u64>, name: &str, t: &Stored) -> bool {
         let copied = aside.ending.as_ref().is_some_and(|ending| name.ends_with(ending.as_str()));
         if !copied && !aside.within.iter().any(|part| name.contains(part.as_str())) {
             return false;
@@ -46,13 +46,32 @@ impl Stream<'_> {
             (Some(_), Some(shape)) if copied && shape.len() != 2 => self.dropped(at, "a projection is a matrix", t),
             (Some((module, slot)), Some(shape)) if copied => {
                 let result = place::copy(&self.tree.modules[module].slots[slot].shape, shape);
-                self.finish(module, slot, result.map(|()| Placed::Whole), t, true);
+                // Tracking knows the parameter by its first name, and is told the one that the pooler has for it.
+                let known = self.quantized;
+                self.finish(module, slot, result.map(|()| Placed::Whole), t, known);
             }
             (Some((module, slot)), _) => self.plain(module, slot, t),
-            // It is made for what comes, or leaves it.
+            (None, Some(shape @ [rows, ..])) if module.is_none() && leaf == "weight" => {
+                let made = [*rows, width.unwrap_or(0)];
+                let fits = if copied { place::copy(&made, shape) } else { place::default(&made, shape).map(|_| ()) };
+                match fits.err().filter(|_| width.is_some()) {
+                    Some(raised) => {
+                        self.refuse(Kind::ShapeMismatch, at, raised, t, &format!("stored {shape:?}, made {made:?}"))
+                    }
+                    None => self.placed += 1,
+                }
+            }
             (None, _) => self.dropped(at, &aside.module, t),
         }
         true
+    }
+
+    /// The prefix that the root's loader may add to all names.
+    pub(super) fn outer(&self) -> Option<Outer> {
+        match self.tree.modules.first()?.loader.as_deref()? {
+            Loader::Auto { before, .. } => before.outer.clone(),
+            _ => None,
+        }
     }
 
     /// Values of another parameter, where none came.

@@ -1,6 +1,6 @@
 //! Generators in front of `AutoWeightsLoader`: what they do to names and shapes.
 
-use crate::facts::Aside;
+use crate::facts::{Aside, Outer};
 use std::borrow::Cow;
 
 /// What a generator in front of `AutoWeightsLoader` does to names.
@@ -26,6 +26,10 @@ pub struct Before {
     pub head_bias: Option<String>,
     /// Tensors of one module.
     pub aside: Option<Aside>,
+    /// Width of what is made for them.
+    pub width: Option<u64>,
+    /// A prefix for all names of a checkpoint.
+    pub outer: Option<Outer>,
     /// A parameter that takes the values of another when nothing came for it.
     pub filled: Option<String>,
 }
@@ -79,6 +83,7 @@ impl Before {
         self.segments.is_empty()
             && self.skip.as_ref().is_none_or(|skip| skip.prefix.ends_with("layers."))
             && self.prefix.is_none()
+            && self.outer.is_none()
             && self.turned.is_empty()
             && self.one_row.is_none()
             && self.zero_bias.is_empty()
