@@ -9,7 +9,7 @@ mod loader;
 
 pub use embedded::{class, config, names, newest, registry, text, version, versions};
 pub use expr::{Absent, Expr, Scope};
-pub use loader::{Dialect, Loader, MapperFile, Row, Stacked, Substr};
+pub use loader::{Aside, Dialect, Loader, MapperFile, Outer, Row, Stacked, Substr};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -310,6 +310,9 @@ pub struct ConfigFile {
     /// Other spellings of a field (`attribute_map`).
     #[serde(default)]
     pub aliases: std::collections::BTreeMap<String, String>,
+    /// A sub-config whose fields count as the config's own where it has none of that name (`ColPaliConfig`).
+    #[serde(default)]
+    pub flat: Option<String>,
     /// Sub-configs: field → model type and what stands there when absent.
     #[serde(default)]
     pub sub: serde_json::Map<String, Value>,

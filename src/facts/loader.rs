@@ -61,6 +61,15 @@ pub struct Loader {
     /// `auto`: a head that gets a bias when the checkpoint has one (`CausalMixin.load_weights`).
     #[serde(default)]
     pub head_bias: Option<String>,
+    /// `auto`: tensors that go past AutoWeightsLoader, to one module.
+    #[serde(default)]
+    pub aside: Option<Aside>,
+    /// `auto`: a prefix for all names of a checkpoint.
+    #[serde(default)]
+    pub outer: Option<Outer>,
+    /// `auto`: a parameter that takes the values of another when nothing came for it (`BertForMaskedLM.load_weights`).
+    #[serde(default)]
+    pub filled: Option<String>,
     /// `auto`: a loop that says nothing of names it has no place for (`Gemma4Model.load_weights` of vLLM 0.30).
     #[serde(default)]
     pub lenient: bool,
@@ -76,7 +85,7 @@ pub struct Loader {
     /// `keyed`: number of attention sinks that are read.
     #[serde(default)]
     pub sinks: Option<Expr>,
-    /// `keyed`: experts may come in one piece.
+    /// `keyed`: experts may come in one piece (`lenient`: as `HYV4Model` has it, else as `RoutedExperts` has).
     #[serde(default)]
     pub banks: bool,
     /// `keyed`: what an expert's gate, down and up projections are called, where its module knows other names.
@@ -122,6 +131,47 @@ pub struct Loader {
     pub quant_aware: bool,
 }
 
+/// Tensors that a module takes by the last word of their names: what it has no parameter for is passed over.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Aside {
+    /// The module.
+    pub module: String,
+    /// They have one of these in their names (`ColQwen3Model._is_proj_weight`).
+    #[serde(default)]
+    pub within: Vec<String>,
+    /// Their names end in this, and they are copied with broadcasting (`ColBERTMixin._load_colbert_weights`).
+    #[serde(default)]
+    pub ending: Option<String>,
+    /// Width of a projection that is made when it comes.
+    pub width: Expr,
+}
+
+/// A prefix for the names of a checkpoint that has some with one of these beginnings, and none with one of those
+/// (`ColQwen3Model.load_weights`).
+#[derive(Debug, Clone, Deserialize)]
+pub struct Outer {
+    /// The prefix.
+    pub add: String,
+    /// There is a name that begins so.
+    pub any: Vec<String>,
+    /// There is none that begins so.
+    pub none: Vec<String>,
+}
+
+impl Outer {
+    /// Whether it is for a checkpoint with these names.
+    pub fn is_for<'n>(&self, names: impl Iterator<Item = &'n str>) -> bool {
+        let mut found = false;
+        for name in names {
+            if self.none.iter().any(|p| name.starts_with(p.as_str())) {
+                return false;
+            }
+            found |= self.any.iter().any(|p| name.starts_with(p.as_str()));
+        }
+        found
+    }
+}
+
 /// A hand-written loop over `dict(named_parameters())`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -137,7 +187,7 @@ pub enum Dialect {
     GptOss,
     /// `FalconModel`: every parameter by its name, fused ones as a whole.
     Whole,
-    /// `MiMoV2Model`, `ModernBertModel`, `VariableResolutionResamplerModel`: what is no parameter is passed over.
+    /// `MiMoV2Model`, `ModernBertModel`, `HYV4Model`, `VariableResolutionResamplerModel`: what is no parameter is passed over.
     Lenient,
     /// `PixtralHFVisionModel`: the rows of `stacked`, then the name as it is.
     Rows,

@@ -150,6 +150,15 @@ pub(super) fn inner(version: &str, raw: &Value, field: &str) -> Result<Option<Va
     run(version, &program, object, &format!("/{field}"), 1).map(|o| Some(Value::Object(o)))
 }
 
+/// A config with the fields of a sub-config that it lacks itself.
+fn flattened(raw: &Map<String, Value>, inner: &Map<String, Value>) -> Map<String, Value> {
+    let mut out = raw.clone();
+    for (key, value) in inner.iter().filter(|(k, _)| !matches!(k.as_str(), "model_type" | "_name_or_path")) {
+        out.entry(key.clone()).or_insert_with(|| value.clone());
+    }
+    out
+}
+
 /// One config class: aliases, types, defaults, sub-configs, derived fields, validators.
 fn run(
     version: &str,
@@ -158,6 +167,8 @@ fn run(
     at: &str,
     depth: usize,
 ) -> Result<Map<String, Value>, Box<Event>> {
+    let flat = program.flat.as_ref().and_then(|field| Some(flattened(raw, raw.get(field)?.as_object()?)));
+    let raw = flat.as_ref().unwrap_or(raw);
     let mut out = Map::new();
     for (field, f) in &program.fields {
         let field = program.aliases.get(field).unwrap_or(field);

@@ -18,8 +18,8 @@ mod tables;
 
 pub use tables::Keyed;
 
-/// One tensor; `name` is relative to the module that loops.
-pub fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
+/// One tensor; `name` is relative to the module that loops, and `shard` what a mapper before has said.
+pub fn load(s: &mut Stream, at: usize, name: &str, shard: Option<&Shard>, tables: &Keyed, t: &Stored) {
     s.even &= tables.even;
     let name = match tables.renames.map(name) {
         Mapped::Kept(name, _) => name,
@@ -44,7 +44,10 @@ pub fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
     if tables.kda && slices::gate(s, at, name, t) {
         return;
     }
-    if slices::rows(s, at, name, tables, t) || slices::table(s, at, name, tables, t) {
+    if slices::rows(s, at, name, tables, t)
+        || slices::table(s, at, name, tables, t)
+        || slices::dequantized(s, at, name, tables, t)
+    {
         return;
     }
     match tables.dialect {
@@ -53,7 +56,7 @@ pub fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
         Dialect::Llama4Wrapper => llama4::wrapper(s, at, name, tables, t),
         Dialect::GptOss => gpt_oss::load(s, at, name, tables, t),
         Dialect::Whole => whole(s, at, name, t),
-        Dialect::Lenient => lenient(s, at, name, tables, t),
+        Dialect::Lenient => lenient(s, at, name, shard, tables, t),
         Dialect::Rows => rows(s, at, name, tables, t),
         Dialect::DeepseekV4 => deepseek_v4(s, at, name, tables, t),
         Dialect::Ernie45Vl => ernie45_vl::load(s, at, name, tables, t),
@@ -97,7 +100,13 @@ fn deepseek(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
 }
 
 /// `MiMoV2Model.load_weights`, `ModernBertModel.load_weights` and the like: whatever leads to a parameter, in this order.
-fn lenient(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
+fn lenient(s: &mut Stream, at: usize, name: &str, shard: Option<&Shard>, tables: &Keyed, t: &Stored) {
+    if tables.banks && slices::bank(s, at, name, t) {
+        return;
+    }
+    if tables.sinks.is_some() && name.contains("learnable_sink_param") {
+        return sinks(s, at, name, tables, t);
+    }
     if let Some((module, before, rest)) = container(s, at, name)
         && expert_row(s, module, tables, rest)
             .is_some_and(|(_, _, param)| tables.strict_experts || has(s, module, param))
@@ -134,6 +143,10 @@ fn lenient(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
             let into = &s.tree.modules[module].slots[slot].shape;
             let result = t.shape.map_or(Ok(Placed::Whole), |shape| place::default(into, shape));
             s.finish(module, slot, result, t, true);
+        }
+        Some((module, _)) if shard.is_some() && s.tree.modules[module].kind.is_fused() => {
+            let leaf = name.rsplit_once('.').map_or(name, |(_, leaf)| leaf);
+            s.fused(module, leaf, shard, t);
         }
         Some(_) => piece(s, at, name, t),
     }
@@ -191,7 +204,13 @@ fn sinks(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
         (Some((module, slot)), Some(&[stored])) => {
             let size = s.tree.modules[module].slots[slot].shape.first().copied().unwrap_or(0);
             let read = stored.min(tables.sinks.unwrap_or(stored));
-            let placed = if read < size { Placed::Short(0, read, size) } else { Placed::Whole };
+            let placed = if read < size {
+                Placed::Short(0, read, size)
+            } else if read < stored {
+                Placed::Cut(0, read, stored)
+            } else {
+                Placed::Whole
+            };
             s.finish(module, slot, Ok(placed), t, true);
         }
         _ => plain(s, at, name, t),

@@ -131,8 +131,27 @@ fn alone(code: &str, parent: Option<&ConfigFile>) -> bool {
     let inventive =
         ["setattr", "__dict__", "__getattr__", "__getattribute__", "exec", "eval", "update", "import_module"];
     seen.len() > known
-        && !words(code).any(|w| inventive.contains(&w))
+        && !words(&beside_helpers(code)).any(|w| inventive.contains(&w))
         && !code.lines().any(|l| l.trim_start().starts_with("from ."))
+}
+
+/// The code, but for what classes that nothing is built on do to themselves (`Block` of `DeciLMConfig`).
+fn beside_helpers(code: &str) -> String {
+    let mut helper = false;
+    let mut out = String::new();
+    for line in code.lines() {
+        if !line.starts_with([' ', '\t']) && !line.is_empty() {
+            helper = classes(line).any(|(name, bases)| {
+                let built_on = |b: &str| b.split(',').any(|b| b.trim() == name);
+                bases.is_some_and(|b| matches!(b.trim(), "" | "object"))
+                    && !classes(code).filter_map(|c| c.1).any(built_on)
+            });
+        }
+        let line = if helper { line.replace("setattr(self,", "").replace("self.__dict__", "") } else { line.into() };
+        out += &line;
+        out.push('\n');
+    }
+    out
 }
 
 fn refused(kind: Kind, error_type: &str, text: String, detail: &str) -> Box<Event> {
@@ -169,6 +188,26 @@ mod tests {
         let value = resolve("0.32", &raw, Some(code)).unwrap().value;
         assert_eq!((&value["head_dim"], &value["mlp_bias"]), (&16.into(), &false.into()));
         assert!(value.get("rms_norm_eps").is_none());
+    }
+
+    #[test]
+    fn what_a_helper_does_to_itself_is_its_own() {
+        let with = |class: &str| {
+            said(&format!("{class}\n    def f(self, d):\n        setattr(self, d, 1)\n\n{PLAIN}"), &["qkv_bias"])
+        };
+        assert_eq!(with("class Block:"), None);
+        assert_eq!(with("class Block(object):"), None);
+        assert!(with("class Block(PretrainedConfig):").is_some());
+        assert!(with("class Block:\n    def g(self, c):\n        setattr(c, 'a', 1)\n").is_some());
+        assert!(
+            said(
+                &format!(
+                    "class B:\n    def f(self, d):\n        setattr(self, d, 1)\n{PLAIN}class C(B, A):\n    pass\n"
+                ),
+                &["qkv_bias"]
+            )
+            .is_some()
+        );
     }
 
     #[test]

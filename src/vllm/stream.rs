@@ -62,8 +62,12 @@ pub struct Stream<'a> {
     lenient: bool,
     /// A tensor for all experts of a layer has come by (`fused_experts_params` of `Llama4Model.load_weights`).
     pub(super) banked: bool,
+    /// The names have the prefix that the root's loader adds to those of some checkpoints.
+    outer: bool,
     /// Events of tensors that the loader keeps for the end.
     pub(super) late: Vec<Event>,
+    /// 8-bit weights and scales of `indexer.wk` that wait for each other, by module: which of them, and the weight's shape.
+    pub(super) waiting: FxHashMap<String, (bool, Option<Vec<u64>>)>,
 }
 
 impl<'a> Stream<'a> {
@@ -89,7 +93,9 @@ impl<'a> Stream<'a> {
             full_text_given: false,
             lenient: false,
             banked: false,
+            outer: false,
             late: Vec::new(),
+            waiting: FxHashMap::default(),
         }
     }
 
@@ -123,7 +129,7 @@ impl<'a> Stream<'a> {
                 // Whatever it does, what lies below is not ours to call unwritten.
                 self.fill_below(at);
             }
-            Loader::Keyed(tables) => keyed::load(self, at, name, tables, t),
+            Loader::Keyed(tables) => keyed::load(self, at, name, shard, tables, t),
             Loader::Auto { mapper, permute, before, lenient, even, .. } => {
                 self.lenient = *lenient;
                 self.even &= even;
@@ -137,6 +143,9 @@ impl<'a> Stream<'a> {
                 if let Some(head) = before.head_bias.as_ref().filter(|h| name.ends_with(&format!("{h}.bias"))) {
                     return self.late_bias(at, head, t);
                 }
+                if before.aside.as_ref().is_some_and(|aside| self.aside(at, aside, before.width, name, t)) {
+                    return;
+                }
                 if let Some(halves) = before.halves.as_ref().filter(|h| name.contains(h.from.as_str())) {
                     return self.halved(at, name, halves, t);
                 }
@@ -146,7 +155,10 @@ impl<'a> Stream<'a> {
                     let zeros = Stored { shape: None, dtype: None, bytes: 0, ..*t };
                     self.load(at, &bias, shard, &zeros);
                 }
-                let name = before.rename(name);
+                let mut name = before.rename(name);
+                if let Some(outer) = before.outer.as_ref().filter(|_| self.outer) {
+                    name = format!("{}{name}", outer.add).into();
+                }
                 if permute.is_some_and(|heads| keyed::llama4::permuted(self, at, &name, heads, t).is_none()) {
                     return;
                 }

@@ -164,6 +164,10 @@ impl Loader {
             }),
             zero_bias: l.zero_bias.clone(),
             head_bias: l.head_bias.clone(),
+            width: l.aside.as_ref().and_then(|aside| aside.width.size(scope)),
+            aside: l.aside.clone(),
+            outer: l.outer.clone(),
+            filled: l.filled.clone(),
         };
         Loader::Auto {
             even: mapper.even() && before.even() && l.permute.is_none(),

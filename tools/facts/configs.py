@@ -232,6 +232,10 @@ def measured(model_type, cls):
     return out
 
 
+# A sub-config whose fields count as the config's own.
+FLAT = {"colpali": "vlm_config"}
+
+
 def program(model_type, cls):
     import derive
     init, out = derive.own_init(cls), measured(model_type, cls)
@@ -239,6 +243,8 @@ def program(model_type, cls):
     if text and text != "text_config":
         out["text"] = text
     layers = "num_hidden_layers" in out["fields"]
+    if model_type in FLAT:
+        out["flat"] = FLAT[model_type]
     out["derive"], out["checks"] = DERIVE.get(model_type, []), CHECKS.get(model_type, [])
     if not init or "validate_layer_type" in dir(cls):
         out["checks"] = out["checks"] + (layer_checks() if layers and not init else [])

@@ -57,6 +57,10 @@ NO_DRAFTER = {"kind": "auto", "skip": ["layers.", "num_hidden_layers", "num_next
 NO_DRAFTER_OUTSIDE = {"kind": "auto", "skip": ["model.layers.", "num_hidden_layers", "num_nextn_predict_layers"]}
 DOTTED_GATE_UP = [[f".{p}", f".{n}", i] for p, n, i in GATE_UP]
 KEYED_HYV3 = {"kind": "keyed", "stacked": QKV + DOTTED_GATE_UP, "mapper": {"substr": [["router.gate.", "gate."]]}}
+# Stacked rows are those of the class around it.
+HYV4 = {"kind": "keyed", "dialect": "lenient", "banks": True, "sinks": "num_attention_heads", "stacked": [[".indexer.wk_weights_proj.", ".indexer.wk.", 0]],
+        "mapper": {"substr": [["gate.e_score_correction_bias", "expert_bias"], ["router.gate.", "gate."], ["hc_fn", "hc_fn.weight"],
+                              ["hc_head_fn", "hc_head_fn.weight"]]}}
 # Experts one by one, or all in one tensor.
 KEYED_GRANITE = {"kind": "keyed", "stacked": QKV, "banks": True, "mapper": {
     "substr": [["A_log", "A"]],
@@ -137,6 +141,21 @@ ERNIE45_VL = {"kind": "keyed", "dialect": "ernie45_vl", "cache_scales": True, "u
               "stacked": PLAIN_QKV + GATE_UP, "mapper": {"substr": [["mtp", None], ["vision_model", None], ["resampler_model", None]]}}
 
 
+# Everything is one list first. The projection is loaded after the rest; where the config gives it no size, it is made for what comes.
+PROJECTION = {"kind": "auto", "aside": {
+    "module": "custom_text_proj", "within": ["custom_text_proj", "embedding_proj_layer"], "width": "hidden_size if hidden_size != null else text_config.hidden_size"}}
+COLQWEN3 = {**PROJECTION, "outer": {"add": "model.", "any": ["language_model.", "visual."], "none": ["vlm.", "model."]}}
+COLBERT = {"kind": "auto", "aside": {"module": "colbert_linear", "ending": "linear.weight", "width": "hidden_size"}}
+# All but the projection goes to the model inside, whatever its name.
+COLBERT_INNER = {**COLBERT, "mapper": {"prefix": [["", "model."]]}, "ignore_prefixes": [], "ignore_suffixes": [], "quant_aware": False}
+# Of the head's names only these are known, the others are left out; all the rest goes to the model inside.
+SPLADE = {"kind": "auto", "ignore_prefixes": [], "ignore_suffixes": [], "quant_aware": False, "mapper": {"regex": [
+    ["^model\\.", ""], ["^bert\\.", ""], ["^mlm_head\\.", "model.mlm_head."],
+    ["^cls\\.predictions\\.(transform\\.dense|decoder)\\.(weight|bias)$", "mlm_head.\\1.\\2"],
+    ["^cls\\.predictions\\.transform\\.LayerNorm\\.(weight|bias)$", "mlm_head.layer_norm.\\1"], ["^mlm_head\\.transform\\.", "mlm_head."],
+    ["^cls\\.predictions\\.", None], ["^(?!mlm_head\\.|model\\.mlm_head\\.)", "model."]]}}
+
+
 def minicpm(module):
     """Experts of its own kind (`MiniCPMMoE`) have no words."""
     return {"kind": "minicpm"} if module.num_experts else {
@@ -149,6 +168,13 @@ def bert_with_rope(module):
     return {"kind": "keyed", **({"stacked": GATE_UP} if module.config.hidden_act in ("silu", "geglu") else {}), "mapper": {
         "substr": [*map(list, m.orig_to_new_substr.items()), *([] if module.add_pooling_layer else [["pooler", None]])],
         "prefix": [*map(list, m.orig_to_new_prefix.items())]}}
+
+
+def jina_roberta(module):
+    """A weight and the LoRA tensors of its tasks become one."""
+    table = bert_with_rope(module)
+    rows = [["\\.parametrizations(\\.[^.]+)\\.original$", "\\1"], ["\\.parametrizations\\.[^.]+\\.0\\.lora_[AB]$", None]]
+    return {**table, "mapper": {"regex": rows, **table["mapper"]}}
 
 
 # vLLM 0.30: names that it has no place for are dropped without a word. `lenient`: nothing of it is measured, all is in the class file.
@@ -195,9 +221,22 @@ LOADERS = {
     "ultravox.UltravoxWhisperEncoder.load_weights": ("27d27c5cca63", WHISPER_LAYERS),
     "ultravox.UltravoxTransformerProjector.load_weights": ("27d27c5cca63", WHISPER_LAYERS),
     "bert_with_rope.BertWithRope.load_weights": ("e0347bc076a5", bert_with_rope),
+    "bert_with_rope.JinaRobertaModel.load_weights": ("6d5d7eb6f5ca", jina_roberta),
+    "colqwen3.ColQwen3Model.load_weights": ("8322473b629c", COLQWEN3),
+    "colqwen3_5.ColQwen3_5Model.load_weights": ("69b4eadb4ddc", PROJECTION),
+    "colpali.ColPaliModel.load_weights": ("b6432afadf74", PROJECTION),
+    "colbert.ColBERTModel.load_weights": ("9e527365db2d", COLBERT),
+    "colbert.ColBERTJinaRobertaModel.load_weights": ("d3ceec6c82e3", COLBERT),
+    "colbert.ColBERTModernBertModel.load_weights": ("84a1a8460e69", COLBERT_INNER),
+    "colbert.ColBERTLfm2Model.load_weights": ("ceca5296f4e8", COLBERT_INNER),
+    "bert.BertSpladeSparseEmbeddingModel.load_weights": ("cffb23bc773c", SPLADE),
+    "bert.BertForMaskedLM.load_weights": ("cf58f82884f0", {"kind": "auto", "filled": "mlm_head.decoder.weight"}),
     "bert_with_rope.GteNewModel.load_weights": ("58702d20b5ec", gte_new),
     "openpangu.OpenPanguModel.load_weights": ("e905029921c8", NO_DRAFTER),
     "hy_v3.HYV3ForCausalLM.load_weights": ("cf196eee8609", NO_DRAFTER_OUTSIDE),
+    "model.HYV4Model.load_weights": ("f69ab2b7a758", HYV4),
+    # LoRA tensors of the task are added to the weights.
+    "jina.JinaEmbeddingsV5DecoderModel.load_weights": ("03ab584bd42c", AS_MEASURED),
     "hy_v3.HYV3Model.load_weights": ("344766b96635", KEYED_HYV3),
     "ernie45_moe.Ernie4_5_MoeModel.load_weights": ("a76148f43eec", ERNIE45_MOE),
     "minicpm.MiniCPMModel.load_weights": ("6c5cc1172146", minicpm),
@@ -239,12 +278,18 @@ LOADERS = {
         "kind": "auto", "zero_bias": [".k_proj.weight", ".k_proj.weight_packed"]}),
 }
 
-# What these do after AutoWeightsLoader is through has no words yet: BertForMaskedLM fills the decoder of its head from the embedding, if it
-# is still empty. Their loaders stay unknown.
+# These do something after AutoWeightsLoader is through, which a call without weights does not show: LOADERS says what.
 AFTER = {"bert.BertForMaskedLM.load_weights"}
 
 # Refusals of constructors whose condition the search does not find: what the message looks like, and the row of `refuses`.
 REFUSALS = [
+    (r"cannot assign module before Module.__init__",
+     {"if": "colbert_dim or dim or projection_dim", "error": "AttributeError", "message": "cannot assign module before Module.__init__() call",
+      "pointer": "/dim"}),
+    (r"ColQwen3.5 checkpoints must declare",
+     {"if": "retrieval_attention_contract not in ['causal', 'bidirectional']", "error": "ValidationError",
+      "message": "ColQwen3.5 checkpoints must declare retrieval_attention_contract as 'causal' or 'bidirectional'",
+      "pointer": "/retrieval_attention_contract"}),
     (r"num_heads \(\d+\) is not divisible by num_kv_heads",
      {"if": "num_key_value_heads != null and num_attention_heads % num_key_value_heads != 0", "error": "AssertionError",
       "message": "num_heads ({num_attention_heads}) is not divisible by num_kv_heads ({num_key_value_heads})", "pointer": "/num_key_value_heads"}),

@@ -250,7 +250,7 @@ EXPRESSIONS = {
                           "place(hybrid_layer_ids, layer) * (len(hybrid_layer_ids) + num_mem_blocks - 1) // num_mem_blocks + sub // num_mem_blocks"],
     **dict.fromkeys(("DeepseekV4ForCausalLM", "DeepseekV4ForConditionalGeneration"), V4),
     # Embedding, ranking.
-    **dict.fromkeys(("ColBERTModernBertModel", "ColBERTLfm2Model"), ["colbert_dim or dim or projection_dim", "(colbert_dim or dim or projection_dim) != null"]),
+    **dict.fromkeys(("ColBERTModernBertModel", "ColBERTLfm2Model", "ColBERTJinaRobertaModel"), ["colbert_dim or dim or projection_dim", "(colbert_dim or dim or projection_dim) != null"]),
     "ColQwen3Model": [f"{COLQWEN}", f"({COLQWEN}) != null"],
     "ColQwen3_5Model": [f"{COLQWEN} or 128"],
     "ColPaliModel": [f"{COLPALI}", f"({COLPALI}) != null"],
@@ -486,8 +486,6 @@ ONLY = {
     # Older files have all fields at the top.
     "MuseGlimmerForCausalLM": [("text_config != null and hidden_size == null and num_hidden_layers == null", None, None)],
     # Embedding, ranking.
-    # What it says inside `vlm_config` counts as said outside, which config programs cannot.
-    "ColPaliModel": [("vlm_config == null", None, None)],
     # Encoders are another class.
     "JinaEmbeddingsV5Model": [("is_decoder == null or is_decoder", "is_decoder", lambda r, d: True)],
     # Multimodal, A to K.

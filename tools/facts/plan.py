@@ -47,6 +47,8 @@ def resolve(raw, facts=HERE, model_type=None, depth=0):
     program = load("configs", model_type or raw["model_type"], facts)
     if program is None:
         raise LookupError(f"no config program for {model_type or raw.get('model_type')}")
+    if isinstance(inner := raw.get(program.get("flat")), dict):
+        raw = {**{k: v for k, v in inner.items() if k not in ("model_type", "_name_or_path")}, **raw}
     alias = program.get("aliases", {})
     out = {alias.get(k, k): copy.deepcopy(f.get("default")) for k, f in program["fields"].items()}
     for k, v in raw.items():
@@ -134,7 +136,7 @@ def mapper(m, s):
 
 
 # What hand.py knows of a loader beyond what is measured.
-READ = ("permute", "segments", "skip", "prefix", "turned", "one_row", "squeezed", "halves", "zero_bias", "head_bias")
+READ = ("permute", "segments", "skip", "prefix", "turned", "one_row", "squeezed", "halves", "zero_bias", "head_bias", "aside", "filled", "outer")
 
 
 def loader(l, s):

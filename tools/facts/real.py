@@ -29,6 +29,9 @@ def start(platform="cuda:90"):
     spy.get_name = lambda self: SPY["name"]
     watch_reads()
     watch_inner()
+    # The folder is gone by the time that loaders are called.
+    from vllm.model_executor.models import jina
+    jina._load_adapter = lambda *a: None
 
 
 def watch_inner():
@@ -250,8 +253,7 @@ def own_loader(m):
     finally:
         utils.AutoWeightsLoader.load_weights = real
     mod = type(m).load_weights.__module__.split(".")[-1]
-    if f"{mod}.{type(m).load_weights.__qualname__}" in AFTER:
-        return dict(kind=mod), fn
+    after = f"{mod}.{type(m).load_weights.__qualname__}" in AFTER
     if len(calls) == 1 and calls[0][0].module is m and not err:
         a, given, mp = calls[0]
         qc = next((x.quant_config for x in (m, *m.children()) if hasattr(x, "quant_config")), None)
@@ -259,7 +261,7 @@ def own_loader(m):
                     ignore_suffixes=list(a.ignore_unexpected_suffixes), quant_aware=qc is not None)
         left_out(auto)
         ignored_layers(auto)
-        return auto, None if given is weights else fn
+        return auto, fn if after or given is not weights else None
     return dict(kind=mod), fn
 
 

@@ -26,6 +26,7 @@ FEW = dict(num_experts=2, num_local_experts=2, n_routed_experts=2, moe_num_exper
 # Fields that these files have, and the config that stands in for them has not.
 SET = {
     "ExaoneForCausalLM": {"num_layers": 2},
+    "ColBERTJinaRobertaModel": {"colbert_dim": 32},
     "DeepseekV4ForCausalLM": {"num_attention_heads": 64, "o_groups": 16, "vocab_size": 128, "o_lora_rank": 16, "moe_intermediate_size": 128},      # fewer heads are padded
 }
 

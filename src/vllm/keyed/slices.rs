@@ -1,10 +1,12 @@
 //! Tensors that fill a part of a parameter: one projection of all experts, rows of queries, a table among others.
 
+use super::super::mapper::Shard;
 use super::super::place::{self, Placed};
 use super::super::stream::{Stored, Stream};
 use super::super::trace::{Kind, Raised};
-use super::super::tree::Quant;
+use super::super::tree::{Quant, Slot};
 use super::{Keyed, find, missing, no_expert_key};
+use crate::checkpoint::Dtype;
 use crate::facts::{Dialect, NodeKind};
 
 /// `expert_params_mapping` of `Step3TextModel.load_weights`, `Step3p5Model.load_weights`: one projection of all experts.
@@ -51,6 +53,84 @@ pub(super) fn banked(
         (0..stored).for_each(|e| slot.mark(if *part < 2 { e * 2 + part } else { e }));
     }
     s.finish(module, slot, result, t, false);
+}
+
+/// `HYV4Model.load_fused_expert_weights`: gate and up, or down, of all experts in one tensor. False when it is no such name.
+pub(super) fn bank(s: &mut Stream, at: usize, name: &str, t: &Stored) -> bool {
+    let names = [(".experts.gate_up_proj", "w13_weight"), (".experts.down_proj", "w2_weight")];
+    let hit = names.into_iter().find_map(|(from, to)| Some((name.split_once(from)?, to)));
+    let Some(((before, tail), param)) = hit else { return false };
+    let (gated, param) = (param == "w13_weight", format!("{param}{tail}"));
+    let module = s.tree.find_below(at, &format!("{before}.experts"));
+    let module = module.filter(|m| s.tree.modules[*m].kind == NodeKind::Experts);
+    let slot = module.and_then(|m| Some((m, s.tree.modules[m].slots.iter().position(|x| x.name == param)?)));
+    let Some((module, slot)) = slot else {
+        s.homeless_key(at, name, no_expert_key(before, param), t);
+        return true;
+    };
+    let m = &mut s.tree.modules[module];
+    let result = t.shape.map_or(Ok(Placed::Whole), |shape| every_expert(&m.slots[slot], shape, m.experts, gated));
+    if result.is_ok() {
+        m.slots[slot].mark_all();
+    }
+    s.finish(module, slot, result, t, false);
+    true
+}
+
+/// Expert after expert, of a gated projection first all gates (`chunk(2, dim=-2)`).
+fn every_expert(slot: &Slot, shape: &[u64], experts: u64, gated: bool) -> Result<Placed, Raised> {
+    let mut pieces = vec![shape.to_vec()];
+    if gated {
+        let Some(dim) = shape.len().checked_sub(2) else {
+            let text = "Dimension out of range (expected to be in range of [-1, 0], but got -2)";
+            return Err(Raised::new("IndexError", text));
+        };
+        pieces.push(shape.to_vec());
+        pieces[0][dim] = shape[dim].div_ceil(2);
+        pieces[1][dim] = shape[dim] / 2;
+    }
+    let mut placed = Placed::Whole;
+    for piece in pieces {
+        let Some((stored, one)) = piece.split_first() else {
+            return Err(Raised::new("IndexError", "invalid index of a 0-dim tensor. Use `tensor.item()`"));
+        };
+        if *stored > 0 {
+            placed = place::expert(slot, one, gated)?;
+        }
+        if *stored < experts {
+            let text = format!("index {stored} is out of bounds for dimension 0 with size {stored}");
+            return Err(Raised::new("IndexError", text));
+        }
+        if *stored > experts {
+            placed = Placed::Cut(0, experts, *stored);
+        }
+    }
+    Ok(placed)
+}
+
+/// `_try_load_fp8_indexer_wk` (vllm/model_executor/models/deepseek_v2.py): an 8-bit weight and its scale become a 16-bit part
+/// of a fused linear once both are there. False when it is something else.
+pub(super) fn dequantized(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) -> bool {
+    let Some((before, leaf)) = name.split_once("indexer.wk.") else { return false };
+    let (weight, scale) = (leaf == "weight" && t.dtype == Some(Dtype::F8_E4M3), leaf.starts_with("weight_scale"));
+    if !(weight || scale) || !tables.stacked.iter().any(|row| row.0.contains("wk_weights_proj")) {
+        return false;
+    }
+    let Some(module) = s.tree.find_below(at, &format!("{before}indexer.wk_weights_proj")) else { return false };
+    let path = s.tree.modules[module].path.clone();
+    let Some((was, shape)) = s.waiting.remove(&path).filter(|(was, _)| *was != weight) else {
+        s.waiting.insert(path, (weight, t.shape.map(<[u64]>::to_vec).filter(|_| weight)));
+        return true;
+    };
+    let mut shape = if was { shape } else { t.shape.map(<[u64]>::to_vec) };
+    // All of it was read on the way: rows beyond the part's count as used.
+    if let (Some(rows), Some(part)) = (shape.as_mut().and_then(|x| x.first_mut()), s.tree.modules[module].parts.first())
+    {
+        *rows = part.1.min(*rows);
+    }
+    let whole = Stored { shape: shape.as_deref(), dtype: Some(Dtype::BF16), ..*t };
+    s.fused(module, "weight", Some(&Shard::Part(0)), &whole);
+    true
 }
 
 /// `qkv_params_mapping` of `Step3TextModel.load_weights`: rows of a linear that knows of no parts.

@@ -8,6 +8,14 @@ use crate::checkpoint::{Checkpoint, Name, ShardState};
 impl Stream<'_> {
     /// Everything that is to be streamed: the shards, then the names of tensors that are somewhere else.
     pub fn all(&mut self, cp: &Checkpoint, selection: &Selection) {
+        if let Some(outer) = self.outer() {
+            let headers = selection.shards.iter().filter_map(|i| match &cp.shards[*i].state {
+                ShardState::Good(h) | ShardState::Broken(_, h) => Some(h),
+                ShardState::Pointer { .. } => None,
+            });
+            let stored = headers.flat_map(|h| &h.tensors).map(|t| &*t.name);
+            self.outer = outer.is_for(stored.chain(selection.names.iter().map(|n| &*n.0)));
+        }
         let elsewhere = self.shards(cp, selection);
         let mut names: Vec<&(Name, Name)> = selection.names.iter().chain(elsewhere).collect();
         names.sort_by(|a, b| (&a.1, &a.0).cmp(&(&b.1, &b.0)));
@@ -26,6 +34,7 @@ impl Stream<'_> {
     /// Nothing more will come.
     fn end(&mut self) {
         self.trace.events.append(&mut self.late);
+        self.fill();
     }
 
     /// Every tensor of the chosen shards, and what is wrong with their headers.

@@ -1,5 +1,6 @@
 //! Generators in front of `AutoWeightsLoader`: what they do to names and shapes.
 
+use crate::facts::{Aside, Outer};
 use std::borrow::Cow;
 
 /// What a generator in front of `AutoWeightsLoader` does to names.
@@ -23,6 +24,14 @@ pub struct Before {
     pub zero_bias: Vec<String>,
     /// A head that gets a bias when one comes.
     pub head_bias: Option<String>,
+    /// Tensors of one module.
+    pub aside: Option<Aside>,
+    /// Width of what is made for them.
+    pub width: Option<u64>,
+    /// A prefix for all names of a checkpoint.
+    pub outer: Option<Outer>,
+    /// A parameter that takes the values of another when nothing came for it.
+    pub filled: Option<String>,
 }
 
 /// Tensors of two projections whose heads take turns.
@@ -74,6 +83,7 @@ impl Before {
         self.segments.is_empty()
             && self.skip.as_ref().is_none_or(|skip| skip.prefix.ends_with("layers."))
             && self.prefix.is_none()
+            && self.outer.is_none()
             && self.turned.is_empty()
             && self.one_row.is_none()
             && self.zero_bias.is_empty()
