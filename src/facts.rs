@@ -9,7 +9,7 @@ mod loader;
 
 pub use embedded::{class, config, names, newest, registry, text, version, versions};
 pub use expr::{Absent, Expr, Scope};
-pub use loader::{Dialect, Loader, MapperFile, Row, Stacked, Substr};
+pub use loader::{Dialect, Joined, Loader, MapperFile, Route, Row, Stacked, Substr};
 use serde::Deserialize;
 use serde_json::Value;
 

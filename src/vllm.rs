@@ -298,7 +298,7 @@ impl Plan {
                 && target.load_format != "dummy"
                 && !(selection.absent && selection.names.is_empty())
         {
-            let facts = outcome::Facts { quantized: method.is_some(), untied_by };
+            let facts = outcome::Facts { untracked: method.is_some() || tree.untracked(), untied_by };
             self.garbage = outcome::judge(&tree, &facts, &mut self.trace);
         }
         let plain = tree

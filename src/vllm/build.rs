@@ -128,6 +128,7 @@ impl<'a> Builder<'a> {
                 u64::try_from(self.tree.modules[list].children.len()).ok()
             };
             let loader = Loader::read(l, &scope, self.method.cache_scales(), &built);
+            self.tree.leave_alone(at, &l.own);
             self.tree.modules[at].loader = Some(Rc::new(loader));
         }
         Some(at)

@@ -21,6 +21,7 @@ pub use tables::Keyed;
 /// One tensor; `name` is relative to the module that loops.
 pub fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
     s.even &= tables.even;
+    s.buffers = tables.buffers;
     let name = match tables.renames.map(name) {
         Mapped::Kept(name, _) => name,
         Mapped::Dropped(why) => return s.dropped(at, &why, t),
@@ -52,7 +53,7 @@ pub fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
         Dialect::Llama4 => llama4::model(s, at, name, tables, t),
         Dialect::Llama4Wrapper => llama4::wrapper(s, at, name, tables, t),
         Dialect::GptOss => gpt_oss::load(s, at, name, tables, t),
-        Dialect::Whole => whole(s, at, name, t),
+        Dialect::Whole => whole(s, at, name, tables, t),
         Dialect::Lenient => lenient(s, at, name, tables, t),
         Dialect::Rows => rows(s, at, name, tables, t),
         Dialect::DeepseekV4 => deepseek_v4(s, at, name, tables, t),
@@ -123,12 +124,15 @@ fn lenient(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
     }
     for (param, stored, shard) in tables.stacked.iter().filter(|row| name.contains(row.1.as_str())) {
         let mapped = name.replace(stored.as_str(), param);
-        if find(s, at, &mapped).is_some() {
+        if tables.strict_rows || find(s, at, &mapped).is_some() {
             return stacked(s, at, &mapped, *shard, t);
         }
     }
     match find(s, at, name) {
-        None if tables.strict.iter().any(|p| name.starts_with(p.as_str())) => missing(s, at, name, t),
+        None if tables.strict.iter().any(|p| name.starts_with(p.as_str())) => match &tables.stranger {
+            Some(text) => s.homeless_key(at, name, Raised::new("ValueError", text.replace("{}", t.name)), t),
+            None => missing(s, at, name, t),
+        },
         None => s.dropped(at, "no parameter of this name", t),
         Some((module, slot)) if tables.exact.iter().any(|p| name.contains(p.as_str())) => {
             let into = &s.tree.modules[module].slots[slot].shape;
@@ -140,7 +144,10 @@ fn lenient(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
 }
 
 /// `FalconModel.load_weights`: a fused weight comes in one piece.
-fn whole(s: &mut Stream, at: usize, name: &str, t: &Stored) {
+fn whole(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
+    if first_row(s, at, name, tables, t) {
+        return;
+    }
     if name.ends_with(".bias") && find(s, at, name).is_none() {
         return s.dropped(at, ".bias", t);
     }
@@ -167,11 +174,14 @@ fn rows(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
 
 /// The first row of `stacked_params_mapping` that the name has the words of; false when there is none.
 fn first_row(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) -> bool {
-    let row = tables.stacked.iter().find(|row| name.contains(row.1.as_str()));
-    if let Some((param, stored, shard)) = row {
-        stacked(s, at, &name.replace(stored.as_str(), param), *shard, t);
+    for (param, stored, shard) in tables.stacked.iter().filter(|row| name.contains(row.1.as_str())) {
+        let mapped = name.replace(stored.as_str(), param);
+        if !tables.optional.contains(param) || find(s, at, &mapped).is_some() {
+            stacked(s, at, &mapped, *shard, t);
+            return true;
+        }
     }
-    row.is_some()
+    false
 }
 
 /// `DeepseekV4Model.load_weights` (vllm/models/deepseek_v4/nvidia/model.py).
@@ -264,8 +274,8 @@ fn find(s: &Stream, at: usize, name: &str) -> Option<(usize, usize)> {
     if s.tree.modules[module].kind == NodeKind::Experts {
         return None;
     }
-    // The dictionary holds parameters only, no buffers.
-    let slot = s.tree.modules[module].slots.iter().position(|x| x.name == leaf && !x.buffer)?;
+    // The dictionary holds parameters only, most times.
+    let slot = s.tree.modules[module].slots.iter().position(|x| x.name == leaf && (s.buffers || !x.buffer))?;
     Some((module, slot))
 }
 

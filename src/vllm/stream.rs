@@ -2,6 +2,7 @@
 
 mod before;
 mod homeless;
+mod parts;
 mod shards;
 
 use super::mapper::{Mapped, Shard};
@@ -62,6 +63,10 @@ pub struct Stream<'a> {
     lenient: bool,
     /// A tensor for all experts of a layer has come by (`fused_experts_params` of `Llama4Model.load_weights`).
     pub(super) banked: bool,
+    /// The loop at work finds buffers, too.
+    pub(super) buffers: bool,
+    /// Tensors that wait for each other.
+    joined: [Option<parts::Held>; 2],
     /// Events of tensors that the loader keeps for the end.
     pub(super) late: Vec<Event>,
 }
@@ -89,6 +94,8 @@ impl<'a> Stream<'a> {
             full_text_given: false,
             lenient: false,
             banked: false,
+            buffers: false,
+            joined: [None, None],
             late: Vec::new(),
         }
     }
@@ -110,6 +117,11 @@ impl<'a> Stream<'a> {
         let Some(loader) = self.tree.modules[at].loader.clone() else {
             return self.walk(at, at, name, shard, t, None);
         };
+        self.load_by(&loader, at, name, shard, t);
+    }
+
+    /// The same in a given way.
+    fn load_by(&mut self, loader: &Rc<Loader>, at: usize, name: &str, shard: Option<&Shard>, t: &Stored) {
         match loader.as_ref() {
             Loader::Unknown(kind) => {
                 if self.told.insert(kind.clone()) {
@@ -124,6 +136,7 @@ impl<'a> Stream<'a> {
                 self.fill_below(at);
             }
             Loader::Keyed(tables) => keyed::load(self, at, name, tables, t),
+            Loader::Routed { mapper, before, routes, .. } => self.routed(at, name, mapper, before, routes, t),
             Loader::Auto { mapper, permute, before, lenient, even, .. } => {
                 self.lenient = *lenient;
                 self.even &= even;
@@ -136,6 +149,9 @@ impl<'a> Stream<'a> {
                 }
                 if let Some(head) = before.head_bias.as_ref().filter(|h| name.ends_with(&format!("{h}.bias"))) {
                     return self.late_bias(at, head, t);
+                }
+                if self.held(name, before, t) {
+                    return;
                 }
                 if let Some(halves) = before.halves.as_ref().filter(|h| name.contains(h.from.as_str())) {
                     return self.halved(at, name, halves, t);
@@ -157,11 +173,11 @@ impl<'a> Stream<'a> {
                             return;
                         }
                         if shards.is_empty() {
-                            self.walk(at, at, &mapped, shard, t, Some(&loader));
+                            self.walk(at, at, &mapped, shard, t, Some(loader));
                         }
                         self.even &= shards.is_empty();
                         for s in &shards {
-                            self.walk(at, at, &mapped, Some(s), t, Some(&loader));
+                            self.walk(at, at, &mapped, Some(s), t, Some(loader));
                         }
                     }
                 }

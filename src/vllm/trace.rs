@@ -214,6 +214,8 @@ pub struct Event {
     pub bytes: u64,
     /// What vLLM raises, when it refuses.
     pub error: Option<Raised>,
+    /// The tensor that vLLM had in hand when it raised, where that is not `tensor`: loaders that put some aside blame the last one.
+    pub in_hand: Option<String>,
 }
 
 impl Event {
@@ -230,6 +232,7 @@ impl Event {
             detail: String::new(),
             bytes: 0,
             error: None,
+            in_hand: None,
         }
     }
 }

@@ -134,7 +134,7 @@ def mapper(m, s):
 
 
 # What hand.py knows of a loader beyond what is measured.
-READ = ("permute", "segments", "skip", "prefix", "turned", "one_row", "squeezed", "halves", "zero_bias", "head_bias")
+READ = ("permute", "segments", "skip", "prefix", "turned", "one_row", "squeezed", "halves", "zero_bias", "head_bias", "joined", "patches")
 
 
 def loader(l, s):

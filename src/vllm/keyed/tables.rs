@@ -16,6 +16,12 @@ pub struct Keyed {
     pub renames: Mapper,
     /// `Lenient`: names that are no parameter and begin with one of these raise.
     pub strict: Vec<String>,
+    /// `Lenient`: a row that leads to no parameter raises.
+    pub strict_rows: bool,
+    /// Persistent buffers are found, too.
+    pub buffers: bool,
+    /// Text of the error for an unknown name.
+    pub stranger: Option<String>,
     /// Number of attention sinks that are read.
     pub sinks: Option<u64>,
     /// Experts may come in one piece.
@@ -67,6 +73,9 @@ impl Keyed {
             even: plain_loop(l) && renames.even() && !numbered,
             renames,
             strict: l.strict.clone(),
+            strict_rows: l.strict_rows,
+            buffers: l.buffers,
+            stranger: l.stranger.clone(),
             sinks: l.sinks.as_ref().and_then(|n| n.size(scope)),
             banks: l.banks,
             stacked: l.stacked.iter().filter_map(|(p, w, s)| Some((p.clone(), w.clone(), shard(s)?))).collect(),
