@@ -124,6 +124,9 @@ pub struct Loader {
     /// `keyed`: names with one of these in them are copied as a whole, whatever their module is.
     #[serde(default)]
     pub exact: Vec<String>,
+    /// `keyed`: other names of tensors with so many dimensions: their number, part of the name, what it becomes.
+    #[serde(default)]
+    pub ranked: Vec<(usize, String, String)>,
     /// `keyed`: parameters below are loaded as `KimiGatedDeltaNetAttention` has it: convolutions without their middle
     /// dimension, `A_log` of four dimensions.
     #[serde(default)]

@@ -5,7 +5,7 @@ use super::experts::{self, Param};
 use super::mapper::{self, Mapped, Shard};
 use super::place::{self, Placed};
 use super::stream::{Stored, Stream};
-use super::trace::Raised;
+use super::trace::{Kind, Raised};
 use super::words;
 use crate::facts::{Dialect, NodeKind};
 
@@ -40,6 +40,8 @@ pub fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
     if let Some(row) = tables.banked.iter().find(|row| name.contains(row.0.as_str())) {
         return slices::banked(s, at, name, row, tables, t);
     }
+    let ranked = slices::ranked(name, tables, t);
+    let name = ranked.as_deref().unwrap_or(name);
     let shape = t.shape.filter(|_| tables.kda).and_then(|shape| slices::convolution(name, shape));
     let t = &Stored { shape: shape.as_deref().or(t.shape), ..*t };
     if tables.kda && slices::gate(s, at, name, t) {
@@ -229,7 +231,15 @@ fn stacked(s: &mut Stream, at: usize, mapped: &str, shard: u16, t: &Stored) {
     if !s.tree.modules[module].kind.is_fused() {
         return s.plain(module, slot, t);
     }
-    let leaf = s.tree.modules[module].slots[slot].name.clone();
+    let m = &s.tree.modules[module];
+    // The rows of an indexer, where the module has none (`QKVParallelLinear.validate_shard_id`).
+    if let (NodeKind::Qkv, 3, Some(id)) =
+        (m.kind, m.parts.len(), ["index_q", "index_k"].get(usize::from(shard).wrapping_sub(3)))
+    {
+        let text = format!("Shard id for QKVParallelLinear should be 'q', 'k', or 'v', got shard id {id}.");
+        return s.refuse(Kind::NoHome, module, Raised::new("ValueError", text), t, mapped);
+    }
+    let leaf = m.slots[slot].name.clone();
     s.fused(module, &leaf, Some(&Shard::Part(shard)), t);
 }
 

@@ -213,8 +213,11 @@ MOONDREAM3 = {**IF_THERE, "ranked": [[3, f".mlp.{p}.weight", f".mlp.{p}_weight"]
                *[[f".attn.tau.{p}", f".attn.tau_{p}"] for p in ("alpha", "wq", "wv")], [".mlp.router.", ".mlp.gate."]]}}
 MINIMAX_M3 = {**IF_THERE, "cache_scales": True, "expert_names": ["w1", "w2", "w3"], "mapper": {"substr": [["mtp.", None], ["weight_scale_inv", "weight_scale"]]},
               "stacked": QKV + [[".qkv_proj", ".index_q_proj", 3], [".qkv_proj", ".index_k_proj", 4]] + DOTTED_GATE_UP}
-BAGEL = {"kind": "auto", "patches": ["patch_embedding.weight", "vit_config.num_channels", "vit_config.patch_size"], "regex_before": [
-    ["moe_gen|latent_pos_embed|llm2vae|vae2llm|time_embedder", None], ["^(?:decoder|encoder)\\.", None]]}
+# All is collected first.
+BAGEL = {"kind": "routed", "mapper": {"regex": [["moe_gen|latent_pos_embed|llm2vae|vae2llm|time_embedder", None], ["^(?:decoder|encoder)\\.", None]]}, "routes": [
+    {"from": [""], "to": "", "late": True, "by": {
+        "kind": "auto", "quant_aware": True, "mapper": {"prefix": [["vit_pos_embed.pos_embed", None]]},
+        "patches": ["patch_embedding.weight", "vit_config.num_channels", "vit_config.patch_size"]}}]}
 
 
 def voxtral(module):
@@ -226,7 +229,7 @@ def voxtral(module):
 # another one first.
 BLIND = "lm_only or not (vision_n_layers > 0)"
 SCALE = "(\\.experts\\.\\d+\\.w[123]%s)\\.scale$"
-DEEPSEEK_V4_VL = {"kind": "routed", "routes": [{"from": [""], "to": "", "by": {"kind": "auto"}}], "mapper": {
+DEEPSEEK_V4_VL = {"kind": "routed", "routes": [{"from": [""], "to": "", "late": True, "by": {"kind": "auto"}}], "mapper": {
     "regex": [{"if": "expert_dtype != 'fp8'", "from": SCALE % "\\.base_layer", "to": "\\1.weight_scale"}, {"if": "expert_dtype != 'fp8'", "from": SCALE % "", "to": "\\1.weight_scale"},
               {"if": "expert_dtype == 'fp8'", "from": SCALE % "\\.base_layer", "to": "\\1.weight_scale_inv"}, ["\\.scale$", ".weight_scale_inv"]],
     "substr": [[".shared_experts.w2", ".shared_experts.down_proj"], ["mtp.", None]],

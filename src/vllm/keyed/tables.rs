@@ -44,6 +44,8 @@ pub struct Keyed {
     pub heads: Option<u64>,
     /// Parts of names that are copied as a whole.
     pub exact: Vec<String>,
+    /// Number of dimensions, part of a name, what it becomes.
+    pub ranked: Vec<(usize, String, String)>,
     /// Parameters of `KimiGatedDeltaNetAttention`.
     pub kda: bool,
     /// Number of experts for text.
@@ -87,6 +89,7 @@ impl Keyed {
             tables: l.tables.as_ref().and_then(|n| n.size(scope)),
             heads: l.heads.as_ref().and_then(|n| n.size(scope)),
             exact: l.exact.clone(),
+            ranked: l.ranked.clone(),
             kda: l.kda,
             text_experts: l.text_experts.as_ref().and_then(|n| n.size(scope)),
             cache_scales: l.cache_scales,
@@ -107,6 +110,7 @@ fn plain_loop(l: &facts::Loader) -> bool {
         && !(l.kda || l.cache_scales || l.skip.is_some())
         && l.banked.is_empty()
         && l.exact.is_empty()
+        && l.ranked.is_empty()
         && [&l.tables, &l.heads, &l.text_experts].iter().all(|word| word.is_none())
         && l.slices.is_none()
 }
