@@ -9,7 +9,7 @@ mod loader;
 
 pub use embedded::{class, config, names, newest, registry, text, version, versions};
 pub use expr::{Absent, Expr, Scope};
-pub use loader::{Aside, Dialect, Loader, MapperFile, Outer, Row, Stacked, Substr};
+pub use loader::{Aside, Dialect, Joined, Loader, MapperFile, Outer, Route, Row, Stacked, Substr};
 use serde::Deserialize;
 use serde_json::Value;
 

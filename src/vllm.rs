@@ -303,7 +303,7 @@ impl Plan {
                 && target.load_format != "dummy"
                 && !(selection.absent && selection.names.is_empty())
         {
-            let facts = outcome::Facts { quantized: method.is_some(), untied_by };
+            let facts = outcome::Facts { untracked: method.is_some() || tree.untracked(), untied_by };
             self.garbage = outcome::judge(&tree, &facts, &mut self.trace);
         }
         let plain = tree
@@ -353,6 +353,14 @@ fn read_config(cp: &Checkpoint) -> Result<&Value, Box<Event>> {
         e.error = Some(Raised { error_type: error_type.into(), text: text.into() });
         Box::new(e)
     };
+    // `get_config`: both together, and `config.json` only fills in what `params.json` lacks.
+    let consolidated = |name: &str| name.starts_with("consolidated") && name.ends_with(".safetensors");
+    let top = |named: &dyn Fn(&str) -> bool| cp.files.iter().any(|f| !f.name.contains('/') && named(&f.name));
+    if top(&|name| name == "params.json") && top(&consolidated) {
+        return Err(unknown(
+            "params.json, Mistral's own config, is not simulated yet: beside consolidated weights it is the one that counts",
+        ));
+    }
     match &cp.config {
         Part::Absent => Err(refuse(
             Kind::ConfigMissing,

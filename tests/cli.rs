@@ -84,6 +84,23 @@ fn a_version_is_chosen() {
 }
 
 #[test]
+fn mistrals_own_config_is_not_judged_by_the_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join(MENDED);
+    fs::copy(from.join("config.json"), dir.path().join("config.json")).unwrap();
+    fs::copy(from.join("model.safetensors"), dir.path().join("consolidated.safetensors")).unwrap();
+    let verdict = || ran(&[dir.path().to_str().unwrap()]).out.trim_end().lines().last().unwrap().to_owned();
+    assert!(verdict().ends_with("would load this checkpoint"), "{}", verdict());
+    fs::create_dir(dir.path().join("original")).unwrap();
+    fs::write(dir.path().join("original/params.json"), "{}").unwrap();
+    assert!(verdict().ends_with("would load this checkpoint"), "{}", verdict());
+    fs::write(dir.path().join("params.json"), "{}").unwrap();
+    assert!(verdict().contains("unknown: params.json"), "{}", verdict());
+    fs::remove_file(dir.path().join("config.json")).unwrap();
+    assert!(verdict().contains("unknown: params.json"), "{}", verdict());
+}
+
+#[test]
 fn pasting_the_help_mends_it() {
     let r = ran(&[BROKEN, "--format", "json"]);
     let report: Value = serde_json::from_str(&r.out).unwrap();

@@ -61,7 +61,7 @@ fn ours(case: &Case, vllm: &str) -> Ours {
         stage: first.map(|e| format!("{:?}", e.stage).to_lowercase()).unwrap_or_default(),
         message: error.as_ref().map(|e| e.text.clone()).unwrap_or_default(),
         error_type: error.map(|e| e.error_type).unwrap_or_default(),
-        blame: first.and_then(|e| e.tensor.clone()).unwrap_or_default(),
+        blame: first.and_then(|e| e.in_hand.clone().or_else(|| e.tensor.clone())).unwrap_or_default(),
         unknown: plan.trace.of(Kind::Unknown).map(|e| e.detail.clone()).collect(),
         loud: plan
             .trace

@@ -7,7 +7,7 @@ use serde_json::Value;
 /// How a module with its own `load_weights` goes about it.
 #[derive(Debug, Deserialize)]
 pub struct Loader {
-    /// `auto` (AutoWeightsLoader) or the name of a hand-written loop.
+    /// `auto` (AutoWeightsLoader), `keyed`, `routed`, or the name of a loop that is not known.
     pub kind: String,
     /// Mapper passed to it; of `keyed` the renames before anything else.
     #[serde(default)]
@@ -58,6 +58,20 @@ pub struct Loader {
     /// `auto`: weights with these endings bring a bias of zeros along (`_create_fake_bias_for_k_proj`).
     #[serde(default)]
     pub zero_bias: Vec<String>,
+    /// `auto`: two tensors that are one after the other in a parameter, which gets them when all have come
+    /// (`_get_weights_with_merged_embedding`).
+    #[serde(default)]
+    pub joined: Option<Joined>,
+    /// `auto`: matrices with this in their names hold the pixels of a patch, which become a kernel: channels and size
+    /// (`BagelForConditionalGeneration.load_weights`).
+    #[serde(default)]
+    pub patches: Option<(String, Expr, Expr)>,
+    /// `routed`: which part of the model takes which names; what none takes is passed over.
+    #[serde(default)]
+    pub routes: Vec<Route>,
+    /// `routed`: it does not say what it has loaded, so nothing is missed.
+    #[serde(default)]
+    pub untracked: bool,
     /// `auto`: a head that gets a bias when the checkpoint has one (`CausalMixin.load_weights`).
     #[serde(default)]
     pub head_bias: Option<String>,
@@ -82,6 +96,15 @@ pub struct Loader {
     /// `keyed`: names that are no parameter and begin with one of these raise where others are passed over.
     #[serde(default)]
     pub strict: Vec<String>,
+    /// `keyed`: a row of `stacked` that leads to no parameter raises where other names are passed over.
+    #[serde(default)]
+    pub strict_rows: bool,
+    /// `keyed`: persistent buffers are found, too.
+    #[serde(default)]
+    pub buffers: bool,
+    /// `keyed`: the text of the `ValueError` for a name that is no parameter, `{}` being the name in the file.
+    #[serde(default)]
+    pub stranger: Option<String>,
     /// `keyed`: number of attention sinks that are read.
     #[serde(default)]
     pub sinks: Option<Expr>,
@@ -110,6 +133,9 @@ pub struct Loader {
     /// `keyed`: names with one of these in them are copied as a whole, whatever their module is.
     #[serde(default)]
     pub exact: Vec<String>,
+    /// `keyed`: other names of tensors with so many dimensions: their number, part of the name, what it becomes.
+    #[serde(default)]
+    pub ranked: Vec<(usize, String, String)>,
     /// `keyed`: parameters below are loaded as `KimiGatedDeltaNetAttention` has it: convolutions without their middle
     /// dimension, `A_log` of four dimensions.
     #[serde(default)]
@@ -126,6 +152,9 @@ pub struct Loader {
     /// `keyed`: first index and number of layers that belong to a drafter and are skipped.
     #[serde(default)]
     pub skip_layers: Option<(Expr, Expr)>,
+    /// Parameters and buffers below that the constructor gives their values, and this leaves alone: ends of their paths.
+    #[serde(default)]
+    pub own: Vec<String>,
     /// It or a direct child holds a `quant_config`, so KV-scale renames apply.
     #[serde(default)]
     pub quant_aware: bool,
@@ -172,6 +201,38 @@ impl Outer {
     }
 }
 
+/// Names that begin alike and go to one part of the model.
+#[derive(Debug, Deserialize)]
+pub struct Route {
+    /// What they begin with.
+    pub from: Vec<String>,
+    /// How many components are taken off.
+    #[serde(default)]
+    pub cut: usize,
+    /// Path of the part; the module itself when empty.
+    pub to: String,
+    /// How the names are loaded there, where the part has no `load_weights` or another is called.
+    #[serde(default)]
+    pub by: Option<Loader>,
+    /// They wait until everything else has been loaded.
+    #[serde(default)]
+    pub late: bool,
+    /// An assertion fails where there is no such part.
+    #[serde(default)]
+    pub asserted: bool,
+}
+
+/// Two tensors for one parameter.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Joined {
+    /// Parts of their names.
+    pub from: [String; 2],
+    /// Name that both together get.
+    pub to: String,
+    /// What vLLM raises where one is missing: error type and text, for either.
+    pub without: [(String, String); 2],
+}
+
 /// A hand-written loop over `dict(named_parameters())`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -185,7 +246,8 @@ pub enum Dialect {
     Llama4Wrapper,
     /// `GptOssModel._load_weights_other`.
     GptOss,
-    /// `FalconModel`: every parameter by its name, fused ones as a whole.
+    /// `FalconModel`: the rows of `stacked`, then every parameter by its name, fused ones as a whole, biases without a
+    /// place left out.
     Whole,
     /// `MiMoV2Model`, `ModernBertModel`, `HYV4Model`, `VariableResolutionResamplerModel`: what is no parameter is passed over.
     Lenient,

@@ -128,6 +128,7 @@ impl<'a> Builder<'a> {
                 u64::try_from(self.tree.modules[list].children.len()).ok()
             };
             let loader = Loader::read(l, &scope, self.method.cache_scales(), &built);
+            self.tree.leave_alone(at, &l.own);
             self.tree.modules[at].loader = Some(Rc::new(loader));
         }
         Some(at)
@@ -227,7 +228,12 @@ impl<'a> Builder<'a> {
             node.parts.iter().map(|(n, e)| (n.clone(), e.size(scope).unwrap_or(0))).collect();
         let outputs: Vec<u64> =
             if parts.is_empty() { vec![output.unwrap_or(0)] } else { parts.iter().map(|p| p.1).collect() };
-        if offered != Offered::Attention && (input.is_none() || outputs.contains(&0)) {
+        // Cross attention may have no queries among its parts, whatever the config says.
+        let never = |e: &Expr| e.size(&Scope::new(&Value::Null, &[])) == Some(0);
+        let empty: Vec<usize> = (0..parts.len()).filter(|i| never(&node.parts[*i].1)).collect();
+        if offered != Offered::Attention
+            && (input.is_none() || outputs.iter().filter(|n| **n == 0).count() > empty.len())
+        {
             let path = self.tree.modules[at].path.clone();
             self.sizeless(format!("{path}: the config gives no size for it"));
         }
@@ -342,6 +348,7 @@ impl<'a> Builder<'a> {
         } else if offered == Offered::Linear {
             m.nones.push("bias");
         }
+        slots.iter_mut().filter(|s| s.parts == n).for_each(|s| empty.iter().for_each(|i| s.mark(*i)));
         m.slots.extend(slots);
     }
 

@@ -5,7 +5,7 @@ use super::experts::{self, Param};
 use super::mapper::{self, Mapped, Shard};
 use super::place::{self, Placed};
 use super::stream::{Stored, Stream};
-use super::trace::Raised;
+use super::trace::{Kind, Raised};
 use super::words;
 use crate::facts::{Dialect, NodeKind};
 
@@ -21,6 +21,7 @@ pub use tables::Keyed;
 /// One tensor; `name` is relative to the module that loops, and `shard` what a mapper before has said.
 pub fn load(s: &mut Stream, at: usize, name: &str, shard: Option<&Shard>, tables: &Keyed, t: &Stored) {
     s.even &= tables.even;
+    s.buffers = tables.buffers;
     let name = match tables.renames.map(name) {
         Mapped::Kept(name, _) => name,
         Mapped::Dropped(why) => return s.dropped(at, &why, t),
@@ -39,6 +40,8 @@ pub fn load(s: &mut Stream, at: usize, name: &str, shard: Option<&Shard>, tables
     if let Some(row) = tables.banked.iter().find(|row| name.contains(row.0.as_str())) {
         return slices::banked(s, at, name, row, tables, t);
     }
+    let ranked = slices::ranked(name, tables, t);
+    let name = ranked.as_deref().unwrap_or(name);
     let shape = t.shape.filter(|_| tables.kda).and_then(|shape| slices::convolution(name, shape));
     let t = &Stored { shape: shape.as_deref().or(t.shape), ..*t };
     if tables.kda && slices::gate(s, at, name, t) {
@@ -55,7 +58,7 @@ pub fn load(s: &mut Stream, at: usize, name: &str, shard: Option<&Shard>, tables
         Dialect::Llama4 => llama4::model(s, at, name, tables, t),
         Dialect::Llama4Wrapper => llama4::wrapper(s, at, name, tables, t),
         Dialect::GptOss => gpt_oss::load(s, at, name, tables, t),
-        Dialect::Whole => whole(s, at, name, t),
+        Dialect::Whole => whole(s, at, name, tables, t),
         Dialect::Lenient => lenient(s, at, name, shard, tables, t),
         Dialect::Rows => rows(s, at, name, tables, t),
         Dialect::DeepseekV4 => deepseek_v4(s, at, name, tables, t),
@@ -132,12 +135,15 @@ fn lenient(s: &mut Stream, at: usize, name: &str, shard: Option<&Shard>, tables:
     }
     for (param, stored, shard) in tables.stacked.iter().filter(|row| name.contains(row.1.as_str())) {
         let mapped = name.replace(stored.as_str(), param);
-        if find(s, at, &mapped).is_some() {
+        if tables.strict_rows || find(s, at, &mapped).is_some() {
             return stacked(s, at, &mapped, *shard, t);
         }
     }
     match find(s, at, name) {
-        None if tables.strict.iter().any(|p| name.starts_with(p.as_str())) => missing(s, at, name, t),
+        None if tables.strict.iter().any(|p| name.starts_with(p.as_str())) => match &tables.stranger {
+            Some(text) => s.homeless_key(at, name, Raised::new("ValueError", text.replace("{}", t.name)), t),
+            None => missing(s, at, name, t),
+        },
         None => s.dropped(at, "no parameter of this name", t),
         Some((module, slot)) if tables.exact.iter().any(|p| name.contains(p.as_str())) => {
             let into = &s.tree.modules[module].slots[slot].shape;
@@ -153,7 +159,10 @@ fn lenient(s: &mut Stream, at: usize, name: &str, shard: Option<&Shard>, tables:
 }
 
 /// `FalconModel.load_weights`: a fused weight comes in one piece.
-fn whole(s: &mut Stream, at: usize, name: &str, t: &Stored) {
+fn whole(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
+    if first_row(s, at, name, tables, t) {
+        return;
+    }
     if name.ends_with(".bias") && find(s, at, name).is_none() {
         return s.dropped(at, ".bias", t);
     }
@@ -180,11 +189,14 @@ fn rows(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
 
 /// The first row of `stacked_params_mapping` that the name has the words of; false when there is none.
 fn first_row(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) -> bool {
-    let row = tables.stacked.iter().find(|row| name.contains(row.1.as_str()));
-    if let Some((param, stored, shard)) = row {
-        stacked(s, at, &name.replace(stored.as_str(), param), *shard, t);
+    for (param, stored, shard) in tables.stacked.iter().filter(|row| name.contains(row.1.as_str())) {
+        let mapped = name.replace(stored.as_str(), param);
+        if !tables.optional.contains(param) || find(s, at, &mapped).is_some() {
+            stacked(s, at, &mapped, *shard, t);
+            return true;
+        }
     }
-    row.is_some()
+    false
 }
 
 /// `DeepseekV4Model.load_weights` (vllm/models/deepseek_v4/nvidia/model.py).
@@ -238,7 +250,15 @@ fn stacked(s: &mut Stream, at: usize, mapped: &str, shard: u16, t: &Stored) {
     if !s.tree.modules[module].kind.is_fused() {
         return s.plain(module, slot, t);
     }
-    let leaf = s.tree.modules[module].slots[slot].name.clone();
+    let m = &s.tree.modules[module];
+    // The rows of an indexer, where the module has none (`QKVParallelLinear.validate_shard_id`).
+    if let (NodeKind::Qkv, 3, Some(id)) =
+        (m.kind, m.parts.len(), ["index_q", "index_k"].get(usize::from(shard).wrapping_sub(3)))
+    {
+        let text = format!("Shard id for QKVParallelLinear should be 'q', 'k', or 'v', got shard id {id}.");
+        return s.refuse(Kind::NoHome, module, Raised::new("ValueError", text), t, mapped);
+    }
+    let leaf = m.slots[slot].name.clone();
     s.fused(module, &leaf, Some(&Shard::Part(shard)), t);
 }
 
@@ -283,8 +303,8 @@ fn find(s: &Stream, at: usize, name: &str) -> Option<(usize, usize)> {
     if s.tree.modules[module].kind == NodeKind::Experts {
         return None;
     }
-    // The dictionary holds parameters only, no buffers.
-    let slot = s.tree.modules[module].slots.iter().position(|x| x.name == leaf && !x.buffer)?;
+    // The dictionary holds parameters only, most times.
+    let slot = s.tree.modules[module].slots.iter().position(|x| x.name == leaf && (s.buffers || !x.buffer))?;
     Some((module, slot))
 }
 

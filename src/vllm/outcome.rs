@@ -9,8 +9,8 @@ use rustc_hash::FxHashSet;
 /// What the outcome depends on besides the tree.
 #[derive(Debug, Default)]
 pub struct Facts {
-    /// The model counts as quantized: vLLM tracks nothing.
-    pub quantized: bool,
+    /// The model counts as quantized, or its loader does not say what it has loaded: vLLM tracks nothing.
+    pub untracked: bool,
     /// A stored name that untied the head, when the config said tied.
     pub untied_by: Option<String>,
 }
@@ -43,7 +43,7 @@ pub fn judge(tree: &Tree, facts: &Facts, trace: &mut Trace) -> usize {
                 whole.push(Unwritten {
                     module: i,
                     slot: j,
-                    tracked: !facts.quantized && !s.buffer && tracked(tree, i),
+                    tracked: !facts.untracked && !s.buffer && tracked(tree, i),
                 });
             }
         }

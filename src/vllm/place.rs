@@ -246,6 +246,27 @@ pub(super) fn copy(into: &[u64], from: &[u64]) -> Result<(), Raised> {
     Ok(())
 }
 
+/// `torch.cat([a, b], dim=0)`.
+pub(super) fn concatenated(a: &[u64], b: &[u64]) -> Result<Vec<u64>, Raised> {
+    let rows = match (a, b) {
+        ([], _) | (_, []) => {
+            let at = usize::from(!a.is_empty());
+            return Err(runtime(format!("zero-dimensional tensor (at position {at}) cannot be concatenated")));
+        }
+        ([x, ..], [y, ..]) => x.saturating_add(*y),
+    };
+    if a.len() != b.len() {
+        let text = format!("Tensors must have same number of dimensions: got {} and {}", a.len(), b.len());
+        return Err(runtime(text));
+    }
+    if let Some((x, y)) = a.iter().zip(b).skip(1).find(|(x, y)| x != y) {
+        return Err(runtime(format!(
+            "Sizes of tensors must match except in dimension 0. Expected size {x} but got size {y} for tensor number 1 in the list."
+        )));
+    }
+    Ok([&[rows], &a[1..]].concat())
+}
+
 /// Into an embedding or a head (`VocabParallelEmbedding.weight_loader`).
 pub fn vocabulary(module: &Module, slot: &Slot, shape: &[u64]) -> Result<Placed, Raised> {
     match slot.load {

@@ -2,6 +2,7 @@
 
 mod before;
 mod homeless;
+mod parts;
 mod shards;
 
 use super::mapper::{Mapped, Shard};
@@ -64,6 +65,10 @@ pub struct Stream<'a> {
     pub(super) banked: bool,
     /// The names have the prefix that the root's loader adds to those of some checkpoints.
     outer: bool,
+    /// The loop at work finds buffers, too.
+    pub(super) buffers: bool,
+    /// Tensors that wait for each other.
+    joined: [Option<parts::Held>; 2],
     /// Events of tensors that the loader keeps for the end.
     pub(super) late: Vec<Event>,
     /// 8-bit weights and scales of `indexer.wk` that wait for each other, by module: which of them, and the weight's shape.
@@ -94,6 +99,8 @@ impl<'a> Stream<'a> {
             lenient: false,
             banked: false,
             outer: false,
+            buffers: false,
+            joined: [None, None],
             late: Vec::new(),
             waiting: FxHashMap::default(),
         }
@@ -116,6 +123,11 @@ impl<'a> Stream<'a> {
         let Some(loader) = self.tree.modules[at].loader.clone() else {
             return self.walk(at, at, name, shard, t, None);
         };
+        self.load_by(&loader, at, name, shard, t);
+    }
+
+    /// The same in a given way.
+    fn load_by(&mut self, loader: &Rc<Loader>, at: usize, name: &str, shard: Option<&Shard>, t: &Stored) {
         match loader.as_ref() {
             Loader::Unknown(kind) => {
                 if self.told.insert(kind.clone()) {
@@ -130,6 +142,7 @@ impl<'a> Stream<'a> {
                 self.fill_below(at);
             }
             Loader::Keyed(tables) => keyed::load(self, at, name, shard, tables, t),
+            Loader::Routed { mapper, before, routes, .. } => self.routed(at, name, mapper, before, routes, t),
             Loader::Auto { mapper, permute, before, lenient, even, .. } => {
                 self.lenient = *lenient;
                 self.even &= even;
@@ -143,7 +156,9 @@ impl<'a> Stream<'a> {
                 if let Some(head) = before.head_bias.as_ref().filter(|h| name.ends_with(&format!("{h}.bias"))) {
                     return self.late_bias(at, head, t);
                 }
-                if before.aside.as_ref().is_some_and(|aside| self.aside(at, aside, before.width, name, t)) {
+                if before.aside.as_ref().is_some_and(|aside| self.aside(at, aside, before.width, name, t))
+                    || self.held(name, before, t)
+                {
                     return;
                 }
                 if let Some(halves) = before.halves.as_ref().filter(|h| name.contains(h.from.as_str())) {
@@ -169,11 +184,11 @@ impl<'a> Stream<'a> {
                             return;
                         }
                         if shards.is_empty() {
-                            self.walk(at, at, &mapped, shard, t, Some(&loader));
+                            self.walk(at, at, &mapped, shard, t, Some(loader));
                         }
                         self.even &= shards.is_empty();
                         for s in &shards {
-                            self.walk(at, at, &mapped, Some(s), t, Some(&loader));
+                            self.walk(at, at, &mapped, Some(s), t, Some(loader));
                         }
                     }
                 }

@@ -218,6 +218,8 @@ pub struct Event {
     pub bytes: u64,
     /// What vLLM raises, when it refuses.
     pub error: Option<Raised>,
+    /// The tensor that vLLM had in hand when it raised, where that is not `tensor`: loaders that put some aside blame the last one.
+    pub in_hand: Option<String>,
 }
 
 impl Event {
@@ -234,6 +236,7 @@ impl Event {
             detail: String::new(),
             bytes: 0,
             error: None,
+            in_hand: None,
         }
     }
 }

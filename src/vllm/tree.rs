@@ -2,7 +2,7 @@
 
 mod before;
 
-pub use before::{Before, Halves, Skip};
+pub use before::{Before, Halves, Patches, Route, Skip};
 
 use super::keyed::Keyed;
 use super::mapper::{MAX_INDEX, Mapper};
@@ -115,6 +115,17 @@ pub enum Loader {
     },
     /// A hand-written loop over `dict(named_parameters())`, with `KeyError` for what is not there.
     Keyed(Keyed),
+    /// A wrapper that hands every tensor to the part of the model that takes such names.
+    Routed {
+        /// What happens to names before that.
+        mapper: Mapper,
+        /// Biases of zeros.
+        before: Before,
+        /// In this order.
+        routes: Vec<Route>,
+        /// It does not say what it has loaded.
+        untracked: bool,
+    },
     /// A hand-written loop that has no Rust twin.
     Unknown(String),
 }
@@ -138,6 +149,15 @@ impl Loader {
                 return Loader::Unknown("quantized".into());
             }
             return Loader::Keyed(Keyed::read(l, scope, skip));
+        }
+        if l.kind == "routed" {
+            let by = |r: &facts::Route| r.by.as_ref().map(|by| Rc::new(Loader::read(by, scope, scales, built)));
+            return Loader::Routed {
+                mapper: Mapper::new(l.mapper.as_ref(), scope),
+                before: Before { zero_bias: l.zero_bias.clone(), ..Before::default() },
+                routes: l.routes.iter().map(|r| Route::read(r, by(r))).collect(),
+                untracked: l.untracked,
+            };
         }
         if l.kind != "auto" {
             return Loader::Unknown(l.kind.clone());
@@ -163,6 +183,10 @@ impl Loader {
                 Some(Halves { from: from.clone(), to: to.clone(), heads: heads.size(scope)?, rows: rows.size(scope)? })
             }),
             zero_bias: l.zero_bias.clone(),
+            joined: l.joined.clone(),
+            patches: l.patches.as_ref().and_then(|(part, channels, size)| {
+                Some(Patches { part: part.clone(), channels: channels.size(scope)?, size: size.size(scope)? })
+            }),
             head_bias: l.head_bias.clone(),
             width: l.aside.as_ref().and_then(|aside| aside.width.size(scope)),
             aside: l.aside.clone(),
@@ -289,6 +313,12 @@ pub struct Tree {
 }
 
 impl Tree {
+    /// Whether the outermost `load_weights` returns nothing.
+    pub fn untracked(&self) -> bool {
+        let loader = self.modules.first().and_then(|m| m.loader.as_deref());
+        matches!(loader, Some(Loader::Routed { untracked: true, .. }))
+    }
+
     /// A module by full path.
     pub fn find(&self, path: &str) -> Option<usize> {
         if self.modules.is_empty() { None } else { self.find_below(0, path) }
@@ -301,6 +331,24 @@ impl Tree {
             at = self.modules[at].child(part)?;
         }
         Some(at)
+    }
+
+    /// Nothing is missed where the values below come from constructors: `own` are ends of paths.
+    pub fn leave_alone(&mut self, at: usize, own: &[String]) {
+        if own.is_empty() {
+            return;
+        }
+        let top = self.modules[at].path.clone();
+        let below =
+            |path: &str| path.strip_prefix(&top).is_some_and(|p| top.is_empty() || p.is_empty() || p.starts_with('.'));
+        for m in self.modules[at..].iter_mut().filter(|m| below(&m.path)) {
+            for i in 0..m.slots.len() {
+                let path = m.slot_path(&m.slots[i]);
+                let ends =
+                    |end: &String| path.strip_suffix(end.as_str()).is_some_and(|p| p.is_empty() || p.ends_with('.'));
+                m.slots[i].optional |= own.iter().any(ends);
+            }
+        }
     }
 
     /// Names of all parameters below a module, as `named_parameters` gives them, relative to `base`, sorted.

@@ -154,6 +154,106 @@ SPLADE = {"kind": "auto", "ignore_prefixes": [], "ignore_suffixes": [], "quant_a
     ["^cls\\.predictions\\.(transform\\.dense|decoder)\\.(weight|bias)$", "mlm_head.\\1.\\2"],
     ["^cls\\.predictions\\.transform\\.LayerNorm\\.(weight|bias)$", "mlm_head.layer_norm.\\1"], ["^mlm_head\\.transform\\.", "mlm_head."],
     ["^cls\\.predictions\\.", None], ["^(?!mlm_head\\.|model\\.mlm_head\\.)", "model."]]}}
+# Two tables of the embedding, one after the other.
+MOLMO = {"kind": "auto", "joined": {"from": ["wte.embedding", "wte.new_embedding"], "to": "model.embed_tokens.weight",
+                                    "without": [["KeyError", "'embedding'"], ["KeyError", "'new_embedding'"]]}}
+MOLMO2 = {"kind": "auto", "joined": {**MOLMO["joined"], "without": [
+    ["ValueError", "Checkpoint is missing 'wte.embedding' or 'wte.new_embedding' weights required for Molmo2."]] * 2}}
+# `routed`: names that begin so go to that part of the model; by its own `load_weights`, or as `by` says.
+BY_NAME = {"kind": "keyed", "dialect": "rows"}
+IF_THERE = {"kind": "keyed", "dialect": "lenient"}
+PIXTRAL = {"kind": "routed", "untracked": True, "routes": [
+    {"from": ["vision_encoder", "vision_tower"], "cut": 1, "to": "vision_encoder", "by": {
+        **IF_THERE, "strict_rows": True, "mapper": {"substr": [[".wo.", ".o_proj."], [".w2.", ".down_proj."]]},
+        "stacked": QKV + DOTTED_GATE_UP + [[".qkv_proj", f".w{p}", p] for p in "qkv"] + [[".gate_up_proj", ".w1", 0], [".gate_up_proj", ".w3", 1]]}},
+    {"from": ["patch_merger"], "cut": 1, "to": "patch_merger", "by": BY_NAME},
+    {"from": ["pre_mm_projector_norm"], "cut": 1, "to": "pre_mm_projector_norm", "by": BY_NAME},
+    {"from": ["vision_language_adapter", "multi_modal_projector"], "cut": 1, "to": "vision_language_adapter", "by": IF_THERE},
+    {"from": ["language_model."], "cut": 1, "to": "language_model"},
+    {"from": [""], "to": "language_model"}]}
+NANO = {"kind": "routed", "untracked": True, "routes": [
+    {"from": ["language_model"], "cut": 1, "to": "language_model"},
+    {"from": ["mlp1"], "cut": 1, "to": "mlp1", "by": BY_NAME, "late": True},
+    {"from": ["vision_model.radio_model."], "cut": 1, "to": "vision_model", "late": True},
+    {"from": ["sound"], "to": "sound_encoder", "late": True, "asserted": True}]}
+# The scales of layers that RADIO stores are passed over.
+RADIO = {**IF_THERE, "own": ["ls1", "ls2", "summary_idxs"], "mapper": {"regex": [
+    ["^(?!radio_model\\.model\\.(patch_generator|blocks)\\.)", None], ["^radio_model\\.model\\.blocks\\.\\d+\\.ls[12](\\.|$)", None],
+    ["^radio_model\\.", ""], ["^model\\.blocks\\.", "model.encoder.layers."]]}}
+PARAKEET = {**IF_THERE, "strict": [""], "stranger": "Unknown weight: {}", "buffers": True, "mapper": {
+    "regex": [["^sound_encoder\\.encoder\\.feature_extractor\\.", None], ["^(?!sound_encoder\\.|sound_projection\\.)", None],
+              ["^sound_encoder\\.", ""], ["^sound_projection\\.", "projection."],
+              {"if": "not sound_config.convolution_bias", "from": "\\.conv\\.(pointwise_conv[12]|depthwise_conv)\\.bias$"}]}}
+# Mistral's names; what the whisper encoder of its own makes of them.
+WHISPER = "^whisper_encoder\\."
+VOXTRAL_ENCODER = {**BY_NAME, "optional": [".mlp.gate_up_proj", ".mlp.down_proj"],
+                   "stacked": PLAIN_QKV + [[".mlp.gate_up_proj", ".mlp.fc1", 0], [".mlp.gate_up_proj", ".mlp.fc3", 1], [".mlp.down_proj", ".mlp.fc2", 0]],
+                   "mapper": {"regex": [
+                       [WHISPER + "conv_layers\\.0\\.(?:conv\\.)?(weight|bias)$", "whisper_encoder.conv1.\\1"],
+                       [WHISPER + "conv_layers\\.1\\.(?:conv\\.)?(weight|bias)$", "whisper_encoder.conv2.\\1"],
+                       [WHISPER + "transformer\\.layers\\.(\\d+)\\.attention\\.w([qkv])\\.(weight|bias)$", "whisper_encoder.layers.\\1.self_attn.\\2_proj.\\3"],
+                       [WHISPER + "transformer\\.layers\\.(\\d+)\\.attention\\.wo\\.(weight|bias)$", "whisper_encoder.layers.\\1.self_attn.out_proj.\\2"],
+                       [WHISPER + "transformer\\.layers\\.(\\d+)\\.attention_norm\\.(weight|bias)$", "whisper_encoder.layers.\\1.self_attn_layer_norm.\\2"],
+                       [WHISPER + "transformer\\.layers\\.(\\d+)\\.feed_forward\\.w([123])\\.(weight|bias)$", "whisper_encoder.layers.\\1.mlp.fc\\2.\\3"],
+                       [WHISPER + "transformer\\.layers\\.(\\d+)\\.ffn_norm\\.(weight|bias)$", "whisper_encoder.layers.\\1.final_layer_norm.\\2"],
+                       [WHISPER + "transformer\\.norm\\.(weight|bias)$", "whisper_encoder.layer_norm.\\1"]]}}
+MM = "^mm_(?:streams_embeddings.embedding_module|whisper_embeddings)"
+VOXTRAL = {"kind": "routed", "own": ["whisper_encoder.embed_positions.weight"], "zero_bias": [".wk.weight"], "mapper": {"regex": [
+    # Marked, so that what is the encoder's stays known.
+    [MM + "(?!\\.tok_embeddings|\\.audio_language_projection)\\.?", "<encoder>."],
+    [MM + "\\.", ""], ["^audio_language_projection\\.", "audio_language_adapter."],
+    ["^audio_language_adapter\\.0\\.weight$", "audio_language_adapter.w_in.weight"],
+    ["^audio_language_adapter\\.2\\.weight$", "audio_language_adapter.w_out.weight"]]}, "routes": [
+        {"from": ["<encoder>."], "cut": 1, "to": "whisper_encoder", "by": VOXTRAL_ENCODER},
+        {"from": [f"audio_language_adapter.{p}.weight" for p in ("w_in", "w_out")], "to": "", "by": IF_THERE},
+        {"from": [""], "to": "language_model"}]}
+# Parameters are copied as a whole, whatever their own loader would do.
+COPIED = {**IF_THERE, "strict": [""], "exact": [""]}
+NEMOTRON_PARSE = {"kind": "routed", "untracked": True, "routes": [
+    {"from": ["encoder"], "cut": 1, "to": "encoder", "late": True}, {"from": ["decoder"], "cut": 1, "to": "decoder", "late": True},
+    {"from": ["lm_head"], "cut": 1, "to": "lm_head", "by": COPIED}]}
+NEMOTRON_PARSE_ENCODER = {"kind": "routed", "routes": [
+    {"from": ["model_encoder"], "cut": 1, "to": "model_encoder", "late": True}, {"from": [""], "to": "", "by": COPIED}]}
+NEMOTRON_PARSE_DECODER = {"kind": "keyed", "dialect": "whole", "mapper": {"regex": [["^embed_positions", None]]}, "stacked": [
+    *[[f".self_attn{p}", f".self_attn{n}", i] for p, n, i in QKV], *[[".encoder_attn.kv_proj", f".encoder_attn.{p}_proj", i] for i, p in enumerate("kv")]]}
+COHERE_ASR = {"kind": "auto", "regex_before": [
+    ["^(?!log_softmax\\.mlp\\.layer0\\.(?:weight|bias)$)", "model."], ["^model\\.transf_decoder\\._decoder", "model.decoder"],
+    ["^model\\.transf_decoder\\._embedding", "model.decoder.embedding"], ["second_sub_layer\\.query_net", "second_sub_layer.q_proj"],
+    ["^log_softmax\\.mlp\\.layer0\\.", "proj_out."]]}
+COHERE_ASR_MODEL = {"kind": "keyed", "dialect": "whole", "buffers": True, "stacked": [
+    *[[".first_sub_layer.qkv_proj", f".first_sub_layer.{n}_net", i] for n, i in (("query", "q"), ("key", "k"), ("value", "v"))],
+    *[[".second_sub_layer.kv_proj", f".second_sub_layer.{n}_net", i] for n, i in (("key", "k"), ("value", "v"))]]}
+# Tensors of three dimensions are those of all experts.
+MOONDREAM3 = {**IF_THERE, "ranked": [[3, f".mlp.{p}.weight", f".mlp.{p}_weight"] for p in ("fc1", "fc2")], "mapper": {
+    "regex": [["^model\\.", ""], ["^text\\.wte$", "text.wte.weight"]],
+    "substr": [["vision.proj_mlp.", "vision_proj."], ["text.lm_head.", "lm_head."], [".attn.qkv.", ".attn.qkv_proj."], [".attn.proj.", ".attn.out_proj."],
+               *[[f".attn.tau.{p}", f".attn.tau_{p}"] for p in ("alpha", "wq", "wv")], [".mlp.router.", ".mlp.gate."]]}}
+MINIMAX_M3 = {**IF_THERE, "cache_scales": True, "expert_names": ["w1", "w2", "w3"], "mapper": {"substr": [["mtp.", None], ["weight_scale_inv", "weight_scale"]]},
+              "stacked": QKV + [[".qkv_proj", ".index_q_proj", 3], [".qkv_proj", ".index_k_proj", 4]] + DOTTED_GATE_UP}
+# All is collected first.
+BAGEL = {"kind": "routed", "mapper": {"regex": [["moe_gen|latent_pos_embed|llm2vae|vae2llm|time_embedder", None], ["^(?:decoder|encoder)\\.", None]]}, "routes": [
+    {"from": [""], "to": "", "late": True, "by": {
+        "kind": "auto", "quant_aware": True, "mapper": {"prefix": [["vit_pos_embed.pos_embed", None]]},
+        "patches": ["patch_embedding.weight", "vit_config.num_channels", "vit_config.patch_size"]}}]}
+
+
+def voxtral(module):
+    """Of the norms that `ada_rms_norm_t_cond` adds to the language model its class file says nothing."""
+    return {"kind": "voxtral"} if getattr(module.config.text_config, "ada_rms_norm_t_cond", False) else VOXTRAL
+
+
+# The mapper of the language model, moved below it, before AutoWeightsLoader. Names are sorted then: of several faults vLLM may meet
+# another one first.
+BLIND = "lm_only or not (vision_n_layers > 0)"
+SCALE = "(\\.experts\\.\\d+\\.w[123]%s)\\.scale$"
+DEEPSEEK_V4_VL = {"kind": "routed", "routes": [{"from": [""], "to": "", "late": True, "by": {"kind": "auto"}}], "mapper": {
+    "regex": [{"if": "expert_dtype != 'fp8'", "from": SCALE % "\\.base_layer", "to": "\\1.weight_scale"}, {"if": "expert_dtype != 'fp8'", "from": SCALE % "", "to": "\\1.weight_scale"},
+              {"if": "expert_dtype == 'fp8'", "from": SCALE % "\\.base_layer", "to": "\\1.weight_scale_inv"}, ["\\.scale$", ".weight_scale_inv"]],
+    "substr": [[".shared_experts.w2", ".shared_experts.down_proj"], ["mtp.", None]],
+    "prefix": [*([p, f"language_model.model.{p}"] for p in ("layers.", "embed.", "norm.", "hc_head", "mtp.")),
+               *({"if": BLIND, "from": p, "to": None} for p in ("vision.", "aligner.", "image_"))],
+    "suffix": [["head.weight", "language_model.lm_head.weight"], ["embed.weight", "embed_tokens.weight"],
+               [".ffn.gate.bias", ".ffn.gate.e_score_correction_bias"]]}}
 
 
 def minicpm(module):
@@ -255,6 +355,23 @@ LOADERS = {
     "model.KimiLinearModel.load_weights": ("52fd4137371e", KIMI),
     "k2_horizon.K2HorizonModel.load_weights": ("153e5ab6f88f", K2_HORIZON),
     "ernie45_vl_moe.Ernie4_5_VLMoeForCausalLM.load_weights": ("5ad84003a53e", ERNIE45_VL),
+    "molmo.MolmoForCausalLM.load_weights": ("31a22aa03c52", MOLMO),
+    "molmo2.Molmo2ForConditionalGeneration.load_weights": ("31a22aa03c52", MOLMO2),
+    "pixtral.PixtralForConditionalGeneration.load_weights": ("ce20b26cd711", PIXTRAL),
+    "nano_nemotron_vl.NemotronH_Nano_VL_V2.load_weights": ("834c46a822f5", NANO),
+    "radio.RadioModel.load_weights": ("de3eca20ad86", RADIO),
+    "parakeet.ProjectedParakeet.load_weights": ("ee7a1e5009ea", PARAKEET),
+    "voxtral.VoxtralForConditionalGeneration.load_weights": ("45b863ef4bde", voxtral),
+    "bagel.BagelForConditionalGeneration.load_weights": ("0f5a4823d35f", BAGEL),
+    "nemotron_parse.NemotronParseForConditionalGeneration.load_weights": ("48231c0f5f7e", NEMOTRON_PARSE),
+    "nemotron_parse.RadioWithNeck.load_weights": ("836166712fce", NEMOTRON_PARSE_ENCODER),
+    "nemotron_parse.MBartDecoderNoPos.load_weights": ("37585736cded", NEMOTRON_PARSE_DECODER),
+    "cohere_asr.CohereAsrForConditionalGeneration.load_weights": ("0ff31dbdec44", COHERE_ASR),
+    "cohere_asr.CohereASRModel.load_weights": ("b6dc94954ce9", COHERE_ASR_MODEL),
+    "moondream3.Moondream3ForCausalLM.load_weights": ("bd9ad8189e5d", MOONDREAM3),
+    "model.MiniMaxM3Model.load_weights": ("230152f2853a", MINIMAX_M3),
+    "vl_model.DeepseekV4ForConditionalGeneration.load_weights": ("1ae369433aa1", DEEPSEEK_V4_VL),
+    "vision_tower.MiniMaxVLVisionModel.load_weights": ("1fc4e8922888", {**BY_NAME, "stacked": [[f"{p[1:]}.", f"{n[1:]}.", i] for p, n, i in QKV]}),
     "granitemoehybrid.GraniteMoeHybridModel.load_weights": ("8cc876906e88", KEYED_GRANITE),
     "mimo_v2.MiMoV2Model.load_weights": ("e3ac72dce42f", MIMO_V2),
     "modernbert.ModernBertModel.load_weights": ("12aa66fb832a", MODERNBERT),

@@ -136,7 +136,7 @@ def mapper(m, s):
 
 
 # What hand.py knows of a loader beyond what is measured.
-READ = ("permute", "segments", "skip", "prefix", "turned", "one_row", "squeezed", "halves", "zero_bias", "head_bias", "aside", "filled", "outer")
+READ = ("permute", "segments", "skip", "prefix", "turned", "one_row", "squeezed", "halves", "zero_bias", "head_bias", "aside", "filled", "outer", "joined", "patches")
 
 
 def loader(l, s):

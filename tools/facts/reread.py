@@ -30,7 +30,7 @@ def main():
 
         def walk(node, path):
             loader = node.get("loader")
-            if loader and loader["kind"] not in ("auto", "keyed"):
+            if loader and loader["kind"] not in ("auto", "keyed", "routed"):
                 found = [(extract.Env(s, {}), s.nodes[path]["loader"]) for s in samples if s.nodes.get(path, {}).get("cls") == node["cls"]]
                 if found:
                     node["loader"] = g.loader(found, path)

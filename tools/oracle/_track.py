@@ -21,6 +21,11 @@ def dropped(model):
             for s in ("input_scale", "w13_input_scale", "w2_input_scale")}
 
 
+def computed(model):
+    """What a constructor gives its value and `load_weights` leaves alone whatever is stored (`RadioModel`, `VoxtralForConditionalGeneration`)."""
+    own = {"RadioModel": ["summary_idxs"], "RadioVisionEncoderLayer": ["ls1", "ls2"], "VoxtralEncoderModel": ["whisper_encoder.embed_positions.weight"]}
+    return {f"{name}.{s}" for name, m in model.named_modules() for s in own.get(type(m).__name__, ())}
+
 
 def ranges(ids):
     out = []
@@ -237,7 +242,7 @@ def make_track():
 
         def report(self, model):
             self.pad(model)
-            damage, kv, twice, never = [], 0, [], dropped(model)
+            damage, kv, twice, never = [], 0, [], dropped(model) | computed(model)
             for name, what, t in self.tensors(model):
                 if t.device.type == "meta" or not t.numel():
                     continue

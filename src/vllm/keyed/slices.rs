@@ -133,6 +133,14 @@ pub(super) fn dequantized(s: &mut Stream, at: usize, name: &str, tables: &Keyed,
     true
 }
 
+/// `Moondream3ForCausalLM.load_weights`: the name of a tensor with the dimensions that all experts together have. Where only
+/// names are known, they say nothing of it.
+pub(super) fn ranked(name: &str, tables: &Keyed, t: &Stored) -> Option<String> {
+    let dimensions = t.shape?.len();
+    let row = tables.ranked.iter().find(|row| row.0 == dimensions && name.contains(row.1.as_str()))?;
+    Some(name.replace(row.1.as_str(), &row.2))
+}
+
 /// `qkv_params_mapping` of `Step3TextModel.load_weights`: rows of a linear that knows of no parts.
 #[allow(
     clippy::cast_possible_truncation,

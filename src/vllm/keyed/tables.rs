@@ -16,6 +16,12 @@ pub struct Keyed {
     pub renames: Mapper,
     /// `Lenient`: names that are no parameter and begin with one of these raise.
     pub strict: Vec<String>,
+    /// `Lenient`: a row that leads to no parameter raises.
+    pub strict_rows: bool,
+    /// Persistent buffers are found, too.
+    pub buffers: bool,
+    /// Text of the error for an unknown name.
+    pub stranger: Option<String>,
     /// Number of attention sinks that are read.
     pub sinks: Option<u64>,
     /// Experts may come in one piece.
@@ -38,6 +44,8 @@ pub struct Keyed {
     pub heads: Option<u64>,
     /// Parts of names that are copied as a whole.
     pub exact: Vec<String>,
+    /// Number of dimensions, part of a name, what it becomes.
+    pub ranked: Vec<(usize, String, String)>,
     /// Parameters of `KimiGatedDeltaNetAttention`.
     pub kda: bool,
     /// Number of experts for text.
@@ -67,6 +75,9 @@ impl Keyed {
             even: plain_loop(l) && renames.even() && !numbered,
             renames,
             strict: l.strict.clone(),
+            strict_rows: l.strict_rows,
+            buffers: l.buffers,
+            stranger: l.stranger.clone(),
             sinks: l.sinks.as_ref().and_then(|n| n.size(scope)),
             banks: l.banks,
             stacked: l.stacked.iter().filter_map(|(p, w, s)| Some((p.clone(), w.clone(), shard(s)?))).collect(),
@@ -78,6 +89,7 @@ impl Keyed {
             tables: l.tables.as_ref().and_then(|n| n.size(scope)),
             heads: l.heads.as_ref().and_then(|n| n.size(scope)),
             exact: l.exact.clone(),
+            ranked: l.ranked.clone(),
             kda: l.kda,
             text_experts: l.text_experts.as_ref().and_then(|n| n.size(scope)),
             cache_scales: l.cache_scales,
@@ -98,6 +110,7 @@ fn plain_loop(l: &facts::Loader) -> bool {
         && !(l.kda || l.cache_scales || l.skip.is_some())
         && l.banked.is_empty()
         && l.exact.is_empty()
+        && l.ranked.is_empty()
         && [&l.tables, &l.heads, &l.text_experts].iter().all(|word| word.is_none())
         && l.slices.is_none()
 }

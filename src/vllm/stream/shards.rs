@@ -19,22 +19,38 @@ impl Stream<'_> {
         let elsewhere = self.shards(cp, selection);
         let mut names: Vec<&(Name, Name)> = selection.names.iter().chain(elsewhere).collect();
         names.sort_by(|a, b| (&a.1, &a.0).cmp(&(&b.1, &b.0)));
-        self.end();
+        let last = selection.shards.last().and_then(|i| match &cp.shards[*i].state {
+            ShardState::Good(h) => h.tensors.last().map(|t| t.name.to_string()),
+            _ => None,
+        });
+        self.end(last.as_deref());
         let before = self.trace.events.len();
         for (name, file) in names {
             self.tensor(&Stored { name, file, dtype: None, shape: None, bytes: 0 });
         }
-        self.end();
+        self.end(last.as_deref());
         if !selection.absent {
             // Tensors of a missing shard are only marked as somewhere: what is wrong with them is not known.
             self.trace.events.truncate(before);
         }
+        let before = self.trace.events.len();
+        self.join();
+        self.blame(before, last.as_deref());
     }
 
     /// Nothing more will come.
-    fn end(&mut self) {
+    fn end(&mut self, last: Option<&str>) {
+        let before = self.trace.events.len();
         self.trace.events.append(&mut self.late);
         self.fill();
+        self.blame(before, last);
+    }
+
+    /// What vLLM has in hand once everything has been streamed.
+    fn blame(&mut self, from: usize, last: Option<&str>) {
+        for e in self.trace.events[from..].iter_mut().filter(|e| e.effect == Effect::Refuses) {
+            e.in_hand = last.map(str::to_owned);
+        }
     }
 
     /// Every tensor of the chosen shards, and what is wrong with their headers.

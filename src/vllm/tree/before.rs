@@ -1,7 +1,9 @@
 //! Generators in front of `AutoWeightsLoader`: what they do to names and shapes.
 
-use crate::facts::{Aside, Outer};
+use super::Loader;
+use crate::facts::{self, Aside, Outer};
 use std::borrow::Cow;
+use std::rc::Rc;
 
 /// What a generator in front of `AutoWeightsLoader` does to names.
 #[derive(Debug, Default)]
@@ -22,6 +24,10 @@ pub struct Before {
     pub halves: Option<Halves>,
     /// Endings of names that come with a bias of zeros.
     pub zero_bias: Vec<String>,
+    /// Two tensors for one parameter.
+    pub joined: Option<facts::Joined>,
+    /// Matrices that become kernels.
+    pub patches: Option<Patches>,
     /// A head that gets a bias when one comes.
     pub head_bias: Option<String>,
     /// Tensors of one module.
@@ -32,6 +38,48 @@ pub struct Before {
     pub outer: Option<Outer>,
     /// A parameter that takes the values of another when nothing came for it.
     pub filled: Option<String>,
+}
+
+/// Matrices whose rows are the pixels of a patch.
+#[derive(Debug)]
+pub struct Patches {
+    /// Part of their names.
+    pub part: String,
+    /// Channels of a pixel.
+    pub channels: u64,
+    /// Pixels along one side.
+    pub size: u64,
+}
+
+/// Names that go to one part of the model.
+#[derive(Debug)]
+pub struct Route {
+    /// What they begin with.
+    pub from: Vec<String>,
+    /// How many components are taken off.
+    pub cut: usize,
+    /// Path of the part.
+    pub to: String,
+    /// How they are loaded there; the part's own way when there is none.
+    pub by: Option<Rc<Loader>>,
+    /// They wait for everything else.
+    pub late: bool,
+    /// An assertion fails where there is no such part.
+    pub asserted: bool,
+}
+
+impl Route {
+    pub(super) fn read(r: &facts::Route, by: Option<Rc<Loader>>) -> Route {
+        Route { from: r.from.clone(), cut: r.cut, to: r.to.clone(), by, late: r.late, asserted: r.asserted }
+    }
+
+    /// What the part gets to see of the name, if it takes it.
+    pub fn takes<'n>(&self, name: &'n str) -> Option<&'n str> {
+        self.from
+            .iter()
+            .any(|p| name.starts_with(p.as_str()))
+            .then(|| (0..self.cut).fold(name, |rest, _| rest.split_once('.').map_or("", |(_, rest)| rest)))
+    }
 }
 
 /// Tensors of two projections whose heads take turns.
@@ -79,7 +127,7 @@ impl Skip {
 
 impl Before {
     /// Whether it does nothing to tensors of experts, or the same to those of all.
-    pub(super) fn even(&self) -> bool {
+    pub fn even(&self) -> bool {
         self.segments.is_empty()
             && self.skip.as_ref().is_none_or(|skip| skip.prefix.ends_with("layers."))
             && self.prefix.is_none()
@@ -88,6 +136,8 @@ impl Before {
             && self.one_row.is_none()
             && self.zero_bias.is_empty()
             && self.squeezed.is_none()
+            && self.joined.is_none()
+            && self.patches.is_none()
             && self.halves.is_none()
     }
 
@@ -101,6 +151,15 @@ impl Before {
     /// The shape in which a tensor is handed on, where that is not the stored one.
     pub fn shape(&self, name: &str, shape: &[u64]) -> Option<Vec<u64>> {
         match shape {
+            [rows, pixels]
+                if self.patches.as_ref().is_some_and(|p| {
+                    name.contains(p.part.as_str())
+                        && p.size.checked_mul(p.size).and_then(|n| n.checked_mul(p.channels)) == Some(*pixels)
+                }) =>
+            {
+                let patch = self.patches.as_ref()?;
+                Some(vec![*rows, patch.channels, patch.size, patch.size])
+            }
             [1, rest @ ..] if self.squeezed.as_ref().is_some_and(|p| name.contains(p.as_str())) => Some(rest.to_vec()),
             [n] if self.one_row.as_ref().is_some_and(|p| name.contains(p.as_str())) => Some(vec![1, *n]),
             [a, b] if name.ends_with(".weight") && self.turned.iter().any(|p| name.contains(p.as_str())) => {
