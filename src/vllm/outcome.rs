@@ -63,10 +63,8 @@ fn event(stage: Stage, effect: Effect, kind: Kind, module: &str) -> Event {
 fn tracked(tree: &Tree, mut at: usize) -> bool {
     loop {
         let m = &tree.modules[at];
-        // State space mixers are attention layers, too, and have none.
-        let attends = m.kind == NodeKind::Attention && !matches!(m.quant, Quant::NotOffered);
-        if m.kind.is_linear() || attends || matches!(m.kind, NodeKind::Embedding | NodeKind::LmHead | NodeKind::Experts)
-        {
+        // Attention layers have none without a quantization config, and with one nothing is tracked.
+        if m.kind.is_linear() || matches!(m.kind, NodeKind::Embedding | NodeKind::LmHead | NodeKind::Experts) {
             return false;
         }
         if at == m.parent {
