@@ -42,6 +42,9 @@ pub struct ClassFile {
     /// It is given the whole config, text config and all, as wrappers are (build.rs sees it in the tree).
     #[serde(default)]
     pub nested: bool,
+    /// Files of weights that it reads besides the shards (`secondary_weights`).
+    #[serde(default)]
+    pub beside: Vec<String>,
     /// What has to hold of the config for the file to say anything of it.
     #[serde(default)]
     pub only: Vec<Expr>,

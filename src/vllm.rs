@@ -273,6 +273,9 @@ impl Plan {
             return Err(unknown("the weights are pickles (.bin, .pt), which are not read"));
         }
         self.names_only = selection.absent;
+        if !selection.absent && files::lacks(cp, &class.beside, &mut self.trace) {
+            return Ok(());
+        }
         let rename = |name: &str| outer.rename(name).into_owned();
         let mut stream = Stream::new(&mut tree, &mut self.trace, &rename, method.is_some());
         let compared = thread::scope(|scope| {

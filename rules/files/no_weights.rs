@@ -19,6 +19,10 @@ pub(super) static RULE: Rule = Rule {
 fn check(cp: &Checkpoint, plan: &Plan, sink: &mut Sink) {
     let events = sink.events(plan);
     let Some(first) = events.first() else { return };
+    if !first.detail.is_empty() {
+        let help = format!("put `{}` into the folder: the class reads it besides the shards", first.detail);
+        return sink.cause(&events).at(first).help(help).say("a file of weights that the class reads is not here");
+    }
     let below = cp.files.iter().find(|f| f.name.contains('/') && f.name.ends_with(".safetensors"));
     let help = match below {
         Some(f) => format!("move `{}` and its siblings to the top of the folder: vLLM does not look below it", f.name),

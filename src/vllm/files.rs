@@ -34,6 +34,16 @@ fn no_weights(trace: &mut Trace, kind: Kind, file: Option<&str>) {
     ));
 }
 
+/// Files that the class reads besides the shards: vLLM looks for them when those are through. True when one is not there.
+pub fn lacks(cp: &Checkpoint, beside: &[String], trace: &mut Trace) -> bool {
+    let Some(file) = beside.iter().find(|file| !cp.files.iter().any(|f| f.name == **file)) else { return false };
+    no_weights(trace, Kind::NoWeights, None);
+    if let Some(e) = trace.events.last_mut() {
+        e.detail.clone_from(file);
+    }
+    true
+}
+
 const INDEX: &str = "model.safetensors.index.json";
 
 /// Choose the files (A.1 to A.5).

@@ -631,6 +631,8 @@ def build_file(arch, samples, uses):
         out["tie_into"] = into
     if pinned := sorted({*pins(samples[0].raw["model_type"], ""), *(c for c, _, _ in ONLY.get(f0["cls"], ()))}):
         out["only"] = pinned
+    if f0["beside"]:
+        out["beside"] = f0["beside"]
     if arch in UNWRAP:
         out["unwrap"] = "text_config"
     byerr = {}

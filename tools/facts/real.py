@@ -218,6 +218,12 @@ def renames(model):
     return out
 
 
+def beside(model, vc):
+    """Files of weights in the folder that the model reads besides the shards."""
+    sources = [s for s in getattr(model, "secondary_weights", ()) if s.model_or_path == vc.model_config.model]
+    return [p for s in sources for p in s.allow_patterns_overrides or () if "*" not in p]
+
+
 def shard(s):
     if isinstance(s, tuple):
         return {"span": list(s)}
@@ -444,6 +450,6 @@ def describe(model, vc):
                  tie_into=tie_chain(vc.model_config.hf_config),
                  supports_quant=any(x.__name__ == "SupportsQuant" for x in c.__mro__),
                  packed={k: list(v) for k, v in (spy.packed_modules_mapping or {}).items()},
-                 mapper=renames(model),
+                 mapper=renames(model), beside=beside(model, vc),
                  hand={p: (f"{fn.__module__.split('.')[-1]}.{fn.__qualname__}", source(fn)) for p, fn in hand.items()})
     return out, ties, facts, notes
