@@ -83,7 +83,7 @@ impl Refusal {
     }
 }
 
-/// Where a wrapper stops when it gets the config of another class (`tools/facts/foreign.py`).
+/// Where a wrapper stops when it gets the config of another class (`tools/facts/traits.py`).
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Foreign {

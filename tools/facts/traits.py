@@ -1,8 +1,10 @@
-"""What a wrapper says of the config of another class: `foreign` of its class file.
+"""What a class is beyond its tree, into its class file: `pooling`, `listed`, `foreign`.
 
-    python tools/facts/foreign.py [ARCH...]
+    python tools/facts/traits.py [ARCH...]
 
-Whoever cuts the towers off and leaves `architectures` as it was gives a wrapper the config of a language model. Its constructor then asks for an
+`pooling`: vLLM's own pooling model, which no adapter changes. `listed`: its loader makes a list of all tensors first.
+
+`foreign`: whoever cuts the towers off and leaves `architectures` as it was gives a wrapper the config of a language model. Its constructor then asks for an
 attribute that such a config lacks, or its processing info for its own class. Which one, the real vLLM tells here: each wrapper gets the configs of
 some language models, and the file says what they all failed on (`reads`; `early`: before the constructor), or what class was expected and which model types have it (`expects`).
 """
@@ -29,24 +31,48 @@ def main():
     import where
     from plan import load
     from vllm.model_executor.models.registry import ModelRegistry
-    for arch in sys.argv[1:] or [a for a in ModelRegistry.models if extract.arch_is_wrapper(a)]:
+    seen = set()
+    for arch in sys.argv[1:] or ModelRegistry.models:
         cls = extract.file_of(arch)
-        f = load("classes", cls)
-        if f is None:
+        if cls in seen or load("classes", cls) is None:
+            continue
+        seen.add(cls)
+        own(cls, ModelRegistry.models[arch])
+        if not extract.arch_is_wrapper(arch):
             continue
         said = [raised(arch, t) for t in OTHERS]
         fact = of(said)
         print(cls, json.dumps(fact or [f"{stage}: {text[:150]}" for stage, text in said]), flush=True)
-        if fact:
-            put(where.folder(f"classes/{cls}.json"), fact)
+        put(cls, "foreign", fact)
 
 
-def put(path, fact):
-    """The fact into a file, in front of the tree; some files are kept by hand, and stay as they are."""
+def own(cls, model):
+    """What the Python class says."""
+    import inspect
+    from vllm.model_executor.models.interfaces_base import is_pooling_model
+    try:
+        c = model.load_model_cls()
+        source = inspect.getsource(c.load_weights)
+        helpers = re.findall(r"self\.(_load\w+)\(", source)
+        listed = any("list(weights)" in x for x in [source, *(inspect.getsource(getattr(c, h)) for h in helpers)])
+    except Exception as e:      # noqa: BLE001  a package that is not here
+        print(f"{cls}: {type(e).__name__}")
+        return
+    put(cls, "pooling", is_pooling_model(c) or None)
+    put(cls, "listed", listed or None)
+
+
+def put(cls, key, fact):
+    """The fact into the file of a class, in front of the tree; some files are kept by hand, and stay as they are."""
+    import where
+    path = where.folder(f"classes/{cls}.json")
+    if not os.path.exists(path):        # another release's, which has to say the same
+        return
     with open(path) as f:
-        lines = [x for x in f if not x.startswith(' "foreign":')]
-    at = next(i for i, x in enumerate(lines) if x.startswith(' "tree":'))
-    lines.insert(at, f' "foreign": {json.dumps(fact)},\n')
+        lines = [x for x in f if not x.startswith(f' "{key}":')]
+    if fact:
+        at = next(i for i, x in enumerate(lines) if x.startswith(' "tree":'))
+        lines.insert(at, f' "{key}": {json.dumps(fact)},\n')
     with open(path, "w") as f:
         f.writelines(lines)
 
