@@ -206,6 +206,9 @@ impl Outer {
 pub struct Route {
     /// What they begin with.
     pub from: Vec<String>,
+    /// Only where this holds.
+    #[serde(default, rename = "if")]
+    pub when: Option<Expr>,
     /// How many components are taken off.
     #[serde(default)]
     pub cut: usize,
@@ -217,9 +220,9 @@ pub struct Route {
     /// They wait until everything else has been loaded.
     #[serde(default)]
     pub late: bool,
-    /// An assertion fails where there is no such part.
+    /// Where this holds, an assertion fails if there is no such part.
     #[serde(default)]
-    pub asserted: bool,
+    pub asserted: Option<Expr>,
 }
 
 /// Two tensors for one parameter.

@@ -1,7 +1,7 @@
 //! After the stream: what stayed unwritten, what vLLM's tracking would say of it, what holds garbage (spec E.7, B.7).
 
 use super::trace::{Effect, Event, Kind, Raised, Stage, Trace};
-use super::tree::{Module, Quant, Slot, Tree};
+use super::tree::{Module, Slot, Tree};
 use super::words;
 use crate::facts::NodeKind;
 use rustc_hash::FxHashSet;

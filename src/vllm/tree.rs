@@ -152,10 +152,11 @@ impl Loader {
         }
         if l.kind == "routed" {
             let by = |r: &facts::Route| r.by.as_ref().map(|by| Rc::new(Loader::read(by, scope, scales, built)));
+            let there = |r: &facts::Route| r.when.as_ref().is_none_or(|w| w.truth(scope));
             return Loader::Routed {
                 mapper: Mapper::new(l.mapper.as_ref(), scope),
                 before: Before { zero_bias: l.zero_bias.clone(), ..Before::default() },
-                routes: l.routes.iter().map(|r| Route::read(r, by(r))).collect(),
+                routes: l.routes.iter().filter(|r| there(r)).map(|r| Route::read(r, by(r), scope)).collect(),
                 untracked: l.untracked,
             };
         }

@@ -175,7 +175,7 @@ NANO = {"kind": "routed", "untracked": True, "routes": [
     {"from": ["language_model"], "cut": 1, "to": "language_model"},
     {"from": ["mlp1"], "cut": 1, "to": "mlp1", "by": BY_NAME, "late": True},
     {"from": ["vision_model.radio_model."], "cut": 1, "to": "vision_model", "late": True},
-    {"from": ["sound"], "to": "sound_encoder", "late": True, "asserted": True}]}
+    {"from": ["sound"], "to": "sound_encoder", "late": True, "asserted": "not lm_only"}]}
 # The scales of layers that RADIO stores are passed over.
 RADIO = {**IF_THERE, "own": ["ls1", "ls2", "summary_idxs"], "mapper": {"regex": [
     ["^(?!radio_model\\.model\\.(patch_generator|blocks)\\.)", None], ["^radio_model\\.model\\.blocks\\.\\d+\\.ls[12](\\.|$)", None],
@@ -205,7 +205,7 @@ VOXTRAL = {"kind": "routed", "own": ["whisper_encoder.embed_positions.weight"], 
     ["^audio_language_adapter\\.0\\.weight$", "audio_language_adapter.w_in.weight"],
     ["^audio_language_adapter\\.2\\.weight$", "audio_language_adapter.w_out.weight"]]}, "routes": [
         {"from": ["<encoder>."], "cut": 1, "to": "whisper_encoder", "by": VOXTRAL_ENCODER},
-        {"from": [f"audio_language_adapter.{p}.weight" for p in ("w_in", "w_out")], "to": "", "by": IF_THERE},
+        {"from": [f"audio_language_adapter.{p}.weight" for p in ("w_in", "w_out")], "if": "not lm_only", "to": "", "by": IF_THERE},
         {"from": [""], "to": "language_model"}]}
 # Parameters are copied as a whole, whatever their own loader would do.
 COPIED = {**IF_THERE, "strict": [""], "exact": [""]}

@@ -1,7 +1,7 @@
 //! Generators in front of `AutoWeightsLoader`: what they do to names and shapes.
 
 use super::Loader;
-use crate::facts::{self, Aside, Outer};
+use crate::facts::{self, Aside, Outer, Scope};
 use std::borrow::Cow;
 use std::rc::Rc;
 
@@ -69,8 +69,9 @@ pub struct Route {
 }
 
 impl Route {
-    pub(super) fn read(r: &facts::Route, by: Option<Rc<Loader>>) -> Route {
-        Route { from: r.from.clone(), cut: r.cut, to: r.to.clone(), by, late: r.late, asserted: r.asserted }
+    pub(super) fn read(r: &facts::Route, by: Option<Rc<Loader>>, scope: &Scope) -> Route {
+        let asserted = r.asserted.as_ref().is_some_and(|w| w.truth(scope));
+        Route { from: r.from.clone(), cut: r.cut, to: r.to.clone(), by, late: r.late, asserted }
     }
 
     /// What the part gets to see of the name, if it takes it.
