@@ -299,6 +299,8 @@ pub struct Checkpoint {
     pub shards: Vec<Shard>,
     /// A chat template is there: a file of its own, or a key of `tokenizer_config.json`.
     pub chat_template: bool,
+    /// `modules.json` has a pooling module: vLLM serves it for pooling, whatever its class.
+    pub sentence_transformers: bool,
     /// `bos_token`, `eos_token` and whether they are added, of `tokenizer_config.json`, as far as they are there. Only
     /// [`Checkpoint::read_special_tokens`] fills it: nothing else asks, and the file may be large.
     pub special_tokens: Vec<(&'static str, Value)>,

@@ -39,6 +39,15 @@ pub struct ClassFile {
     /// What it says of a config of another class.
     #[serde(default)]
     pub foreign: Option<Foreign>,
+    /// A pooling model of vLLM's own, which no adapter changes.
+    #[serde(default)]
+    pub pooling: bool,
+    /// Neither that nor one that generates text.
+    #[serde(default)]
+    pub base: bool,
+    /// Its loader makes a list of all tensors first.
+    #[serde(default)]
+    pub listed: bool,
     /// It is given the whole config, text config and all, as wrappers are (build.rs sees it in the tree).
     #[serde(default)]
     pub nested: bool,

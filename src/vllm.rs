@@ -15,6 +15,7 @@ pub mod mapper;
 pub mod method;
 pub mod outcome;
 pub mod place;
+mod pooling;
 pub mod python;
 pub mod quantization;
 pub mod registry;
@@ -32,6 +33,7 @@ use crate::facts;
 use build::Builder;
 use mapper::Mapper;
 use method::Method;
+use pooling::Ahead;
 use serde_json::Value;
 use std::rc::Rc;
 use std::thread;
@@ -222,7 +224,9 @@ impl Plan {
         let scope =
             facts::Scope { absent: resolved.remote.then_some(&absent), ..facts::Scope::new(scope_config, &extra) };
         let before = self.trace.events.len();
-        let mut tree = Builder::build(&target.vllm, &class, &scope, &mut method, &mut self.trace);
+        let adapted = pooling::adapts(cp, &found, &class);
+        let score = (adapted && found.classifies()).then(|| pooling::score(&resolved)).transpose().map_err(unknown)?;
+        let mut tree = Builder::build(&target.vllm, &class, score.as_ref(), &scope, &mut method, &mut self.trace);
         if tree.oversized {
             return Err(unknown("the config asks for more modules than any model has"));
         }
@@ -232,13 +236,14 @@ impl Plan {
             self.trace.events.truncate(before);
             return Err(event);
         }
-        if found.pooling {
-            // `as_embedding_model` takes the head away: what is stored for it is dropped, and nothing misses it.
+        if adapted {
+            // `StageMissingLayer`: what is stored for the head is dropped, and nothing misses it.
             for (head, _) in tree.heads.clone() {
-                tree.modules[head].blamed = true;
+                tree.modules[head].kind = facts::NodeKind::Placeholder;
+                tree.modules[head].slots.clear();
             }
-            if let (Some(name), Some(root)) = (found.pooling_class(), tree.modules.first_mut()) {
-                root.cls = name.into();
+            if let Some(root) = tree.modules.first_mut().filter(|_| !found.class.starts_with("Transformers")) {
+                root.cls = found.pooling_class().into();
             }
         }
         let at = config::pointer(resolved.text_path());
@@ -277,7 +282,12 @@ impl Plan {
             return Ok(());
         }
         let rename = |name: &str| outer.rename(name).into_owned();
+        let ahead = match () {
+            () if adapted => Some(Ahead::of_adapter(cp, &selection, &tree, &rename, &found)),
+            () => class.listed.then(|| Ahead::all(cp, &selection)),
+        };
         let mut stream = Stream::new(&mut tree, &mut self.trace, &rename, method.is_some());
+        stream.ahead = ahead.unwrap_or_default();
         let compared = thread::scope(|scope| {
             let compare = || files::compare(cp, &selection);
             let beside = cp.tensors().nth(MANY).is_some().then(|| scope.spawn(compare));

@@ -13,6 +13,11 @@ const CONFIG: &str = "config.json";
 const GENERATION: &str = "generation_config.json";
 const TOKENIZER: &str = "tokenizer_config.json";
 const INDEX: &str = "model.safetensors.index.json";
+/// Of sentence-transformers.
+const MODULES: &str = "modules.json";
+/// `_ST_POOLING_MODULE_TYPES` (vllm/transformers_utils/config.py).
+const POOLING: [&str; 2] =
+    ["sentence_transformers.models.Pooling", "sentence_transformers.sentence_transformer.modules.pooling.Pooling"];
 /// Config classes are a few kilobytes.
 const MAX_CODE: u64 = 1 << 20;
 /// In the order in which their names are listed in [`Checkpoint::quant_files`].
@@ -81,6 +86,10 @@ impl Checkpoint {
         if let Some(file) = out.config_class().and_then(|class| find(&class?)).filter(|f| f.size <= MAX_CODE) {
             out.config_code = String::from_utf8(source.read(&file.name, MAX_CODE)?).ok();
         }
+        if let Some(file) = find(MODULES).filter(|f| f.size <= MAX_CODE) {
+            let modules: Vec<Module> = serde_json::from_slice(&source.read(&file.name, MAX_CODE)?).unwrap_or_default();
+            out.sentence_transformers = modules.iter().any(|m| POOLING.contains(&m.kind.as_str()));
+        }
         Ok(out)
     }
 
@@ -90,6 +99,13 @@ impl Checkpoint {
         let parts = class.split_once('.').filter(|(_, name)| !class.contains("--") && !name.contains('.'));
         Some(parts.map(|(module, _)| format!("{module}.py")))
     }
+}
+
+/// An entry of `modules.json`.
+#[derive(Deserialize)]
+struct Module {
+    #[serde(rename = "type")]
+    kind: String,
 }
 
 /// What is asked of a tokenizer. All else is skipped without being kept.

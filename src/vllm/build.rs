@@ -35,10 +35,11 @@ pub struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    /// Construct `class` for a resolved config.
+    /// Construct `class` for a resolved config, with what an adapter adds.
     pub fn build(
         version: &'a str,
         class: &Rc<ClassFile>,
+        added: Option<&Node>,
         scope: &Scope,
         method: &'a mut Method,
         trace: &'a mut Trace,
@@ -52,7 +53,10 @@ impl<'a> Builder<'a> {
             based: None,
             paths: rustc_hash::FxHashMap::default(),
         };
-        b.class(class, 0, "", scope);
+        let root = b.class(class, 0, "", scope);
+        if let Some(node) = added {
+            b.child(node, root, &node.name, "", scope);
+        }
         b.tree
     }
 

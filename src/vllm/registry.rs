@@ -18,7 +18,7 @@ pub struct Found {
     pub group: String,
     /// A draft model: the method of speculative decoding that takes it, and what its constructor raises without one.
     pub drafter: Option<(String, Option<String>)>,
-    /// vLLM serves it for pooling, and takes the head away.
+    /// The ending of its name stands for pooling.
     pub pooling: bool,
     /// The config named none, and the base class of its model type stands in: the one that would generate text, as far
     /// as vLLM has it.
@@ -26,13 +26,19 @@ pub struct Found {
 }
 
 impl Found {
-    /// `_get_pooling_model_name`: the class that `as_embedding_model` makes of one that generates text, where transformers'
-    /// base class stands in for a name that the config lacks.
-    pub fn pooling_class(&self) -> Option<String> {
+    /// A class that generates text is given a `score` (`as_seq_cls_model`), where it is served for pooling.
+    pub fn classifies(&self) -> bool {
+        let name = self.architecture.as_str();
+        name.ends_with("Classification") && SUFFIXES.iter().any(|(s, _)| name.ends_with(s))
+            || name.ends_with("ClassificationModel")
+    }
+
+    /// `_get_pooling_model_name`: what the adapters call that class.
+    pub fn pooling_class(&self) -> String {
         let stem = ["ForCausalLM", "ForConditionalGeneration", "ChatModel", "LMHeadModel"]
             .iter()
             .fold(self.class.as_str(), |name, s| name.strip_suffix(s).unwrap_or(name));
-        (self.pooling && stem != self.class && self.stand_in.is_some()).then(|| format!("{stem}ForEmbedding"))
+        format!("{stem}{}", if self.classifies() { "ForSequenceClassification" } else { "ForEmbedding" })
     }
 }
 

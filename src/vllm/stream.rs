@@ -8,6 +8,7 @@ mod shards;
 use super::mapper::{Mapped, Shard};
 use super::method::{Element, Load};
 use super::place::{self, Placed};
+use super::pooling::Ahead;
 use super::trace::{Effect, Event, Kind, Raised, Stage, Trace};
 use super::tree::{Loader, Module, Quant, Slot, Tree, join};
 use super::{experts, keyed, words};
@@ -63,6 +64,8 @@ pub struct Stream<'a> {
     lenient: bool,
     /// A tensor for all experts of a layer has come by (`fused_experts_params` of `Llama4Model.load_weights`).
     pub(super) banked: bool,
+    /// How far the loader reads before it loads anything.
+    pub(super) ahead: Ahead,
     /// The names have the prefix that the root's loader adds to those of some checkpoints.
     outer: bool,
     /// The loop at work finds buffers, too.
@@ -98,6 +101,7 @@ impl<'a> Stream<'a> {
             full_text_given: false,
             lenient: false,
             banked: false,
+            ahead: Ahead::default(),
             outer: false,
             buffers: false,
             joined: [None, None],
@@ -111,11 +115,23 @@ impl<'a> Stream<'a> {
         self.streamed += 1;
         self.lenient = false;
         self.bytes = self.bytes.saturating_add(t.bytes);
-        if self.tree.modules.is_empty() || self.follows(t) {
+        if self.ahead.score_bias && t.name == "score.bias" {
+            self.placed += 1;
             return;
         }
-        self.even = true;
-        self.load(0, t.name, None, t);
+        let before = self.trace.events.len();
+        if !self.ahead.prefix.is_empty() {
+            // Experts that follow others do so under their own names.
+            self.even = false;
+            self.load(0, &format!("{}{}", self.ahead.prefix, t.name), None, t);
+        } else if !self.tree.modules.is_empty() && !self.follows(t) {
+            self.even = true;
+            self.load(0, t.name, None, t);
+        }
+        if self.streamed <= self.ahead.read && self.trace.events.len() > before {
+            let last = self.ahead.in_hand.clone();
+            self.blame(before, last.as_deref());
+        }
     }
 
     /// `load_weights` of a module that has one.

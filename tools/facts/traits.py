@@ -1,8 +1,8 @@
-"""What a class is beyond its tree, into its class file: `pooling`, `listed`, `foreign`.
+"""What a class is beyond its tree, into its class file: `pooling`, `base`, `listed`, `foreign`.
 
     python tools/facts/traits.py [ARCH...]
 
-`pooling`: vLLM's own pooling model, which no adapter changes. `listed`: its loader makes a list of all tensors first.
+`pooling`: vLLM's own pooling model, which no adapter changes. `base`: neither that nor one that generates text. `listed`: its loader makes a list of all tensors first.
 
 `foreign`: whoever cuts the towers off and leaves `architectures` as it was gives a wrapper the config of a language model. Its constructor then asks for an
 attribute that such a config lacks, or its processing info for its own class. Which one, the real vLLM tells here: each wrapper gets the configs of
@@ -49,7 +49,7 @@ def main():
 def own(cls, model):
     """What the Python class says."""
     import inspect
-    from vllm.model_executor.models.interfaces_base import is_pooling_model
+    from vllm.model_executor.models.interfaces_base import is_pooling_model, is_text_generation_model
     try:
         c = model.load_model_cls()
         source = inspect.getsource(c.load_weights)
@@ -59,6 +59,7 @@ def own(cls, model):
         print(f"{cls}: {type(e).__name__}")
         return
     put(cls, "pooling", is_pooling_model(c) or None)
+    put(cls, "base", not (is_pooling_model(c) or is_text_generation_model(c)) or None)
     put(cls, "listed", listed or None)
 
 

@@ -47,7 +47,7 @@ impl Stream<'_> {
     }
 
     /// What vLLM has in hand once everything has been streamed.
-    fn blame(&mut self, from: usize, last: Option<&str>) {
+    pub(super) fn blame(&mut self, from: usize, last: Option<&str>) {
         for e in self.trace.events[from..].iter_mut().filter(|e| e.effect == Effect::Refuses) {
             e.in_hand = last.map(str::to_owned);
         }
