@@ -80,6 +80,9 @@ pub struct Refusal {
     pub message: String,
     /// JSON pointer of the field in `config.json`.
     pub pointer: String,
+    /// Before anything is constructed (`verify_and_update_model_config`).
+    #[serde(default)]
+    pub early: bool,
     /// Sub-config that the condition, the message and the pointer speak of.
     #[serde(default)]
     pub config: Option<String>,

@@ -219,6 +219,7 @@ impl Plan {
         let extra = [
             ("quant", self.method.as_deref().map_or(Value::Null, Value::from)),
             ("lm_only", Value::Bool(target.language_model_only)),
+            ("architecture", found.architecture.as_str().into()),
         ];
         let absent = facts::Absent::default();
         let scope =

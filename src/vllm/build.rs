@@ -72,7 +72,8 @@ impl<'a> Builder<'a> {
         if let Some(r) = file.refuses.iter().find(holds) {
             let tower = r.pointer.ends_with("_config");
             let kind = if tower { Kind::TowerConfigMissing } else { Kind::ConfigField };
-            let mut e = Event::new(Stage::Init, Effect::Refuses, kind);
+            let stage = if r.early { Stage::Config } else { Stage::Init };
+            let mut e = Event::new(stage, Effect::Refuses, kind);
             e.file = Some("config.json".into());
             e.pointer = Some(r.config.iter().map(|c| format!("/{c}")).chain([r.pointer.clone()]).collect());
             e.error = Some(super::trace::Raised {

@@ -400,6 +400,9 @@ AFTER = {"bert.BertForMaskedLM.load_weights"}
 
 # Refusals of constructors whose condition the search does not find: what the message looks like, and the row of `refuses`.
 REFUSALS = [
+    (r"'XLMRobertaConfig' object has no attribute 'position_embedding_type'",
+     {"if": "architecture == 'XLMRobertaModel' and position_embedding_type == null", "error": "AttributeError",
+      "message": "'XLMRobertaConfig' object has no attribute 'position_embedding_type'", "pointer": "/position_embedding_type", "early": True}),
     (r"cannot assign module before Module.__init__",
      {"if": "colbert_dim or dim or projection_dim", "error": "AttributeError", "message": "cannot assign module before Module.__init__() call",
       "pointer": "/dim"}),
