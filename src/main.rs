@@ -5,8 +5,7 @@ use ckpt_lint::run::{Exit, Failure, run};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::process::ExitCode;
 
-/// Large checkpoints are tens of megabytes of fresh memory, and a page fault takes longer than parsing the page: this one
-/// asks for huge pages, where the system has them.
+/// Asks for huge pages: a page fault takes longer than parsing what is on the page.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -33,18 +32,16 @@ struct Unread<W>(W);
 
 impl<W: Write> Write for Unread<W> {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
-        match self.0.write(text) {
-            Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(text.len()),
-            other => other,
-        }
+        forgive(self.0.write(text), text.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self.0.flush() {
-            Err(e) if e.kind() == ErrorKind::BrokenPipe => Ok(()),
-            other => other,
-        }
+        forgive(self.0.flush(), ())
     }
+}
+
+fn forgive<T>(result: io::Result<T>, done: T) -> io::Result<T> {
+    result.or_else(|e| if e.kind() == ErrorKind::BrokenPipe { Ok(done) } else { Err(e) })
 }
 
 fn fail(text: &str) -> ExitCode {

@@ -238,14 +238,7 @@ impl Plan {
             return Err(event);
         }
         if adapted {
-            // `StageMissingLayer`: what is stored for the head is dropped, and nothing misses it.
-            for (head, _) in tree.heads.clone() {
-                tree.modules[head].kind = facts::NodeKind::Placeholder;
-                tree.modules[head].slots.clear();
-            }
-            if let Some(root) = tree.modules.first_mut().filter(|_| !found.class.starts_with("Transformers")) {
-                root.cls = found.pooling_class().into();
-            }
+            pooling::take_heads(&mut tree, &found);
         }
         let at = config::pointer(resolved.text_path());
         let at = if resolved.value.pointer(&at).is_some_and(Value::is_object) { at.as_str() } else { "" };

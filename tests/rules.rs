@@ -60,6 +60,7 @@ const SHOWN: &[(&str, &str)] = &[
     ("quant-fused-mixture", "llama-disagree-q-listed"),
     ("quant-ignored-but-packed", "llama-ignpacked-down1"),
     ("quant-method-missing", "llama-qc-nomethod"),
+    ("quant-one-device", "blind4-ministral3-w4afp8"),
     ("quant-packed-unexpected", "llama-qc-gone"),
     ("quant-scheme-misfit", "llama-fp8-scale1d"),
     ("quant-method-unknown", "deepseekv3-wide-method"),

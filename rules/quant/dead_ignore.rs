@@ -29,8 +29,8 @@ fn check(_: &Checkpoint, plan: &Plan, sink: &mut Sink) {
         let regexes = entries.iter().all(|e| e.starts_with("re:"));
         // Other tools list what they left alone, in whichever names they know; where that harms, the tensors say so.
         let patterns = plan.method.as_deref() == Some("compressed-tensors");
-        let draft =
-            if patterns && suspicious || patterns && !regexes && hint != "cut-tower" { draft } else { draft.note() };
+        let harmless = matches!(hint.as_str(), "cut-tower" | "covered");
+        let draft = if patterns && (suspicious || !regexes && !harmless) { draft } else { draft.note() };
         let (file, pointer, key) = words::skip_list(plan);
         let draft = if pairs.is_empty() {
             draft
@@ -61,6 +61,7 @@ fn words_of(hint: &str) -> (&'static str, bool) {
         "parent" => ("names a parent: entries match whole names only", true),
         "pattern" => ("is a pattern: this method compares whole names", true),
         "broken" => ("is not a valid pattern", true),
+        "covered" => ("means modules that other entries have already", false),
         "cut-tower" => ("is left from a tower that the model does not have", false),
         _ => ("matches no module of this model", false),
     }

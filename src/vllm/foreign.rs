@@ -32,10 +32,7 @@ pub(super) fn refusal(version: &str, class: &ClassFile, architecture: &str, reso
     let mut e = Event::new(stage, Effect::Refuses, Kind::ForeignConfig);
     e.file = Some("config.json".into());
     e.pointer = Some("/architectures".into());
-    e.detail = format!(
-        "`architectures` names {architecture}, and config.json is a {} (model type `{}`)",
-        config.class, resolved.model_type
-    );
+    e.detail = format!("`architectures` names {architecture}, but `model_type` is `{}`", resolved.model_type);
     e.module = facts::names(version).and_then(|n| n.causal.get(&resolved.model_type).cloned());
     e.error = Some(Raised::new(error_type, text));
     Some(e)

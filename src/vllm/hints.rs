@@ -50,12 +50,24 @@ pub fn dead_entries(method: &Method, place: Option<&Place>, tree: &Tree, trace: 
             Matching::Exact if d.entry.starts_with("re:") || d.entry.contains('*') => ("pattern", String::new()),
             _ => tower(&d.entry, tree).unwrap_or(("nothing", String::new())),
         };
+        let (hint, suggestion) = match hint {
+            _ if d.ignore && covered(&suggestion, tree) => ("covered", String::new()),
+            _ => (hint, suggestion),
+        };
         let mut e = Event::new(Stage::Init, Effect::Keeps, if d.ignore { Kind::IgnoreDead } else { Kind::TargetDead });
         e.file = Some(place.file.clone());
         e.pointer = Some(format!("{}{}", place.pointer, d.pointer));
         e.detail = format!("{}\t{hint}\t{suggestion}", d.entry);
         trace.events.push(e);
     }
+}
+
+/// Whether everything that the entry was to match is left alone without it: recipes list a tower under several names, and one of
+/// them is right.
+fn covered(meant: &str, tree: &Tree) -> bool {
+    let Ok(pattern) = Pattern::new(meant) else { return false };
+    let mut hits = tree.modules.iter().filter(|m| pattern.is_match(&m.prefix).unwrap_or(false)).peekable();
+    !meant.is_empty() && hits.peek().is_some() && hits.all(|m| matches!(m.quant, Quant::Plain(_) | Quant::NotOffered))
 }
 
 /// Modules of a scheme that one kind of GPU has: what vLLM says elsewhere is no verdict on the checkpoint.

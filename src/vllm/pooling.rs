@@ -5,7 +5,7 @@ use super::files::Selection;
 use super::registry::Found;
 use super::tree::Tree;
 use crate::checkpoint::Checkpoint;
-use crate::facts::{ClassFile, Node};
+use crate::facts::{ClassFile, Node, NodeKind};
 use serde_json::{Value, json};
 
 /// `PreTrainedConfig.num_labels` where nothing says another number.
@@ -16,6 +16,18 @@ const LABELS: u64 = 2;
 pub(super) fn adapts(cp: &Checkpoint, found: &Found, class: &ClassFile) -> bool {
     let by_name = found.pooling && (found.listed != found.architecture || class.base);
     !class.pooling && (by_name || cp.sentence_transformers)
+}
+
+/// `StageMissingLayer` in place of every head: what is stored for it is dropped, and nothing misses it.
+pub(super) fn take_heads(tree: &mut Tree, found: &Found) {
+    for (head, _) in tree.heads.clone() {
+        tree.modules[head].kind = NodeKind::Placeholder;
+        tree.modules[head].slots.clear();
+    }
+    // Its own adapters have names of their own.
+    if let Some(root) = tree.modules.first_mut().filter(|_| !found.class.starts_with("Transformers")) {
+        root.cls = found.pooling_class().into();
+    }
 }
 
 /// The `score` of `as_seq_cls_model`, or why there is no telling.

@@ -87,7 +87,7 @@ def unread():
     from real import source
     out = []
     for name, known in LOADERS.items():
-        module, cls, method = name.split(".")
+        module, cls, method = name.rsplit(".", 2)
         found = [fn for m in modules(module) if (fn := getattr(getattr(m, cls, None), method, None))]
         hashes = [source(fn) for fn in found]
         if not found:
