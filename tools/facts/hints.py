@@ -250,6 +250,9 @@ EXPRESSIONS = {
                           "place(hybrid_layer_ids, layer) * (len(hybrid_layer_ids) + num_mem_blocks - 1) // num_mem_blocks + sub // num_mem_blocks"],
     **dict.fromkeys(("DeepseekV4ForCausalLM", "DeepseekV4ForConditionalGeneration"), V4),
     # Embedding, ranking.
+    "EmbeddingGemma2Model": [
+        "quant in ['bitsandbytes', 'torchao', 'compressed-tensors'] or (vision_config.hidden_size % 64 == 0 and vision_config.intermediate_size % 64 == 0)",
+        "text_config.num_hidden_layers * text_config.hidden_size_per_layer_input"],
     **dict.fromkeys(("ColBERTModernBertModel", "ColBERTLfm2Model"), ["colbert_dim or dim or projection_dim", "(colbert_dim or dim or projection_dim) != null"]),
     "ColQwen3Model": [f"{COLQWEN}", f"({COLQWEN}) != null"],
     "ColQwen3_5Model": [f"{COLQWEN} or 128"],
@@ -391,6 +394,9 @@ VALUES = {
                     "hc_mult": lambda r, d: r.choice((2, 4)), "num_attention_heads": lambda r, d: r.choice((4, 8, 64, 96, 128)),
                     "vision_n_layers": lambda r, d: r.choice((0, 2, 3)), "vision_n_heads": lambda r, d: r.choice((2, 4, 8)),
                     "vision_dim": lambda r, d: d["vision_n_heads"] * 8 * r.randint(2, 12), "vision_downsample_ratio": lambda r, d: r.choice((1, 2, 3))},
+    # Every layer's router is traced anew, which takes seconds.
+    **dict.fromkeys(("phimoe", "solar_open", "dots1"), {"num_hidden_layers": lambda r, d: r.randint(2, 3)}),
+    "embedding_gemma2_text": {"sliding_window_pattern": lambda r, d: r.choice((1, 2, 3, 6)), "hidden_size_per_layer_input": lambda r, d: r.randrange(16, 200, 8)},
     "zamba2": {"layers_block_type": lambda r, d: some_hybrid(r, d), "num_mem_blocks": lambda r, d: r.choice((1, 2, 3)), "n_mamba_heads": lambda r, d: r.choice((2, 4, 8)),
                "attention_head_dim": lambda r, d: r.choice((None, 32, 64, 160)),
                "attention_hidden_size": lambda r, d: r.choice((None, d["num_attention_heads"] * 16 * r.randint(2, 12))), "hybrid_layer_ids": lambda r, d: None},
