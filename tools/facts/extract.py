@@ -631,7 +631,7 @@ def build_file(arch, samples, uses):
     out["source"] = src
     if arch_is_wrapper(arch):
         out["tie_into"] = into
-    if pinned := sorted({*pins(samples[0].raw["model_type"], ""), *(c for c, _, _ in ONLY.get(f0["cls"], ()))}):
+    if pinned := sorted({*pins(samples[0].raw["model_type"], ""), *(c for c, _, _ in ONLY.get(file_of(arch), ()))}):
         out["only"] = pinned
     if arch in UNWRAP:
         out["unwrap"] = "text_config"

@@ -212,8 +212,16 @@ def kimi(pre):
 
 GEMMA4_OWN = "text_config.num_hidden_layers - (text_config.num_kv_shared_layers or 0)"      # layers that share nothing
 
+# Heads of models that leave the field out.
+HEAD = "(head_dim if head_dim != null else hidden_size // num_attention_heads)"
+
 # Class → expressions over its config (and `layer`), tried beside the fields.
 EXPRESSIONS = {
+    # Transformers backend.
+    **dict.fromkeys(("DogeForCausalLM", "PhimoeForCausalLM", "MinistralForCausalLM", "BitNetForCausalLM", "DiffLlamaForCausalLM", "PersimmonForCausalLM"),
+                    [f"num_attention_heads * {HEAD}", f"num_key_value_heads * {HEAD}", HEAD]),
+    "YoutuForCausalLM": ["num_attention_heads * (qk_nope_head_dim + qk_rope_head_dim)", "kv_lora_rank + qk_rope_head_dim",
+                         "num_attention_heads * (qk_nope_head_dim + v_head_dim)", "num_attention_heads * v_head_dim", "q_lora_rank != null"],
     "Step3TextForCausalLM": ["layer in (ints(moe_layers_enum) if moe_layers_enum != null else range(1, num_hidden_layers, 1))"],
     "Step3VLForConditionalGeneration": ["layer in (ints(text_config.moe_layers_enum) if text_config.moe_layers_enum != null else "
                                         "range(1, text_config.num_hidden_layers, 1))"],
@@ -483,6 +491,9 @@ VALUES = {
 
 # Class → [condition, field, its values]: what its samples are restricted to, and its file says so (`only`).
 ONLY = {
+    # Transformers backend.
+    # The others have tables of experts, as many as the square of a number.
+    "DogeForCausalLM": [("not is_moe", "is_moe", lambda r, d: False)],
     # Text models.
     # With such a gate it is built of another number of parts.
     "KimiLinearForCausalLM": [("not linear_attn_config.use_full_rank_gate", None, None)],
