@@ -406,7 +406,7 @@ VALUES = {
     **dict.fromkeys(("phimoe", "solar_open", "dots1"), {"num_hidden_layers": lambda r, d: r.randint(2, 3)}),
     "embedding_gemma2_text": {"sliding_window_pattern": lambda r, d: r.choice((1, 2, 3, 6)), "hidden_size_per_layer_input": lambda r, d: r.randrange(16, 200, 8)},
     "zamba2": {"layers_block_type": lambda r, d: some_hybrid(r, d), "num_mem_blocks": lambda r, d: r.choice((1, 2, 3)), "n_mamba_heads": lambda r, d: r.choice((2, 4, 8)),
-               "attention_head_dim": lambda r, d: r.choice((None, 32, 64, 160)),
+               "attention_head_dim": lambda r, d: r.choice((None, 32, 64, 160)), "use_shared_attention_adapter": lambda r, d: r.random() < .7,
                "attention_hidden_size": lambda r, d: r.choice((None, d["num_attention_heads"] * 16 * r.randint(2, 12))), "hybrid_layer_ids": lambda r, d: None},
     "bailing_moe_v3_text": {"layer_types": lambda r, d: None, "layers_block_type": lambda r, d: None},
     "bailing_hybrid": {"layer_types": lambda r, d: None, "layers_block_type": lambda r, d: None},
