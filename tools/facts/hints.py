@@ -253,7 +253,7 @@ EXPRESSIONS = {
                                "vision_config.patch_temporal * 3 * vision_config.patch_size * vision_config.patch_size", "has_vision == null or has_vision"],
     # The shared blocks take turns; each has an adapter of its own for every layer that it serves.
     "Zamba2ForCausalLM": ["place(hybrid_layer_ids, layer) < num_mem_blocks", "place(hybrid_layer_ids, layer) >= num_mem_blocks",
-                          "hybrid_layer_ids[place(hybrid_layer_ids, layer) % num_mem_blocks]", "sub % num_mem_blocks == place(hybrid_layer_ids, layer)",
+                          "hybrid_layer_ids[place(hybrid_layer_ids, layer) % num_mem_blocks]", "sub != null and sub % num_mem_blocks == place(hybrid_layer_ids, layer)", "2 * hidden_size", "mamba_expand * hidden_size",
                           "len(hybrid_layer_ids)", "len(layers_block_type)", "layers_block_type[layer] == 'hybrid'",
                           "place(hybrid_layer_ids, layer) * (len(hybrid_layer_ids) + num_mem_blocks - 1) // num_mem_blocks + sub // num_mem_blocks"],
     **dict.fromkeys(("DeepseekV4ForCausalLM", "DeepseekV4ForConditionalGeneration"), V4),
@@ -360,9 +360,19 @@ def mimo_tower(rng: random.Random, d):
     d["num_key_value_heads"] = rng.choice([k for k in (None, 1, 2, 4) if k is None or d["num_heads"] % k == 0])
 
 
+def zamba(rng: random.Random, d):
+    """The heads are as wide as the attention, and what the class derives is left out."""
+    for f in ("attention_head_dim", "attention_hidden_size", "hybrid_layer_ids", "mamba_headdim", "kv_channels", "num_query_groups"):
+        d.pop(f, None)
+    d["mamba_expand"] = rng.choice((1, 2, 4))
+    if rng.random() < .6:
+        d["attention_head_dim"] = rng.choice((32, 64, 160))
+        d["attention_hidden_size"] = d["attention_head_dim"] * d.get("num_attention_heads", 32)
+
+
 # Model type → what makes fields agree that the class wants to, when all the others are drawn.
 AGREE = {
-    "mimovl": mimo_tower,
+    "mimovl": mimo_tower, "zamba2": zamba,
     "molmo2_adapter": heads_agree(), "molmo2_vit": heads_agree(),
 }
 
@@ -406,8 +416,7 @@ VALUES = {
     **dict.fromkeys(("phimoe", "solar_open", "dots1"), {"num_hidden_layers": lambda r, d: r.randint(2, 3)}),
     "embedding_gemma2_text": {"sliding_window_pattern": lambda r, d: r.choice((1, 2, 3, 6)), "hidden_size_per_layer_input": lambda r, d: r.randrange(16, 200, 8)},
     "zamba2": {"layers_block_type": lambda r, d: some_hybrid(r, d), "num_mem_blocks": lambda r, d: r.choice((1, 2, 3)), "n_mamba_heads": lambda r, d: r.choice((2, 4, 8)),
-               "attention_head_dim": lambda r, d: r.choice((None, 32, 64, 160)), "use_shared_attention_adapter": lambda r, d: r.random() < .7,
-               "attention_hidden_size": lambda r, d: r.choice((None, d["num_attention_heads"] * 16 * r.randint(2, 12))), "hybrid_layer_ids": lambda r, d: None},
+               "use_shared_attention_adapter": lambda r, d: r.random() < .7},
     "bailing_moe_v3_text": {"layer_types": lambda r, d: None, "layers_block_type": lambda r, d: None},
     "bailing_hybrid": {"layer_types": lambda r, d: None, "layers_block_type": lambda r, d: None},
     "dbrx": {"d_model": lambda r, d: (d.get("n_heads") or 16) * 16 * r.randint(2, 24), "tie_word_embeddings": lambda r, d: False},

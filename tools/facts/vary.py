@@ -160,6 +160,8 @@ def config(model_type, rng, extra=(), top=True, table=None, place=""):
         elif "bool" in t.split("|"):
             d[f] = rng.random() < .5
     settle(d, {**{f: v.get("default") for f, v in fields.items()}, **d}, rng)
+    if model_type in AGREE:
+        AGREE[model_type](rng, d)
     d |= {k: v for k, v in pinned.items() if "." not in k}
     for f, sub in p.get("sub", {}).items():
         t = sub["model_type"]
