@@ -514,6 +514,8 @@ ONLY = {
     # Embedding, ranking.
     # What it says inside `vlm_config` counts as said outside, which config programs cannot.
     "ColPaliModel": [("vlm_config == null", None, None)],
+    # vLLM lists it among embedders, so that it is built as a whole here.
+    "EmbeddingGemma2Model": [("not lm_only", None, None)],
     # Encoders are another class.
     "JinaEmbeddingsV5Model": [("is_decoder == null or is_decoder", "is_decoder", lambda r, d: True)],
     # Multimodal, A to K.
