@@ -217,6 +217,9 @@ pub struct Node {
     /// The weight takes numbered parts only.
     #[serde(default)]
     pub numbered: bool,
+    /// Offered before the list that it lies in: of several refusals that decides the first, which is not followed here.
+    #[serde(default)]
+    pub ahead: bool,
     /// Number of experts.
     #[serde(default)]
     pub count: Option<Expr>,

@@ -154,6 +154,18 @@ pub fn resolve(version: &str, registry: Option<&Registry>, raw: &Value, model_ty
     }
     // A class that transformers has may still run through vLLM's Transformers backend; a name nobody has cannot.
     let known = facts::names(version).is_some_and(|n| n.classes.iter().any(|c| names.contains(c)));
+    let built = |name: &String| facts::class(version, name).filter(|f| f.class.starts_with("Transformers"));
+    if let Some((name, file)) = names.iter().filter(|_| known).find_map(|n| Some((n, built(n)?))) {
+        return Ok(Found {
+            architecture: name.clone(),
+            listed: name.clone(),
+            class: file.class,
+            group: "transformers".into(),
+            drafter: None,
+            pooling: false,
+            stand_in: None,
+        });
+    }
     if known || raw.get("auto_map").is_some() {
         let mut e = Event::new(Stage::Config, Effect::Keeps, Kind::Unknown);
         e.detail = format!(

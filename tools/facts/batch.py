@@ -123,7 +123,7 @@ def one(cls, archs, a):
         return f"no config program for {', '.join(map(str, missing))}"
     restrict(cls, pairs)
     for x in archs:
-        ModelRegistry.models[x].load_model_cls()
+        extract.entry(x).load_model_cls()
     rng, samples, refused = random.Random(1), [], collections.Counter()
     extra = extract.prepare(pairs, rng, wrapper)
 
@@ -190,7 +190,7 @@ def verify(cls, archs, a):
         remote(t)
     restrict(cls, pairs)
     for x in archs:
-        ModelRegistry.models[x].load_model_cls()
+        extract.entry(x).load_model_cls()
     rng = random.Random(a.seed)
     extra = extract.prepare(pairs, rng, wrapper)
     samples = [extract.draw(*pairs[i % len(pairs)], rng, extra, wrapper)[0] for i in range(a.verify)]

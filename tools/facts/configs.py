@@ -126,6 +126,12 @@ DERIVE = {
                 ["timm_override_act_layers", "timm_override_act_layers if timm_override_act_layers else [null, null]"],
                 ["image_sizes", "image_sizes if image_sizes else [224, 224]"]],
     "gemma4_text": GEMMA4_TEXT,
+    "embedding_gemma2_text": [
+        ["layer_types", "with_last(cycle(num_hidden_layers, 6 if sliding_window_pattern == null else sliding_window_pattern, 'sliding_attention', "
+                        "'full_attention') if layer_types == null else layer_types, 'full_attention')"],
+        ["per_layer_config", "per_layer_config if per_layer_config != null else "
+                             "at_indices(layer_types, 'full_attention', 'head_dim', 512 if global_head_dim == null else global_head_dim, "
+                             "'num_key_value_heads', 1 if num_global_key_value_heads == null else num_global_key_value_heads)"]],
     # The same code, of a class that does not declare `attention_k_eq_v`.
     "diffusion_gemma_text": [[f, e.replace(" if attention_k_eq_v else null", "")] for f, e in GEMMA4_TEXT],
     "gemma3n_text": [["intermediate_size", "intermediate_size if len(intermediate_size) != null else step(num_hidden_layers, 0, 0, intermediate_size)"],

@@ -317,6 +317,8 @@ class Gen:
             v = [(e, n.rec[key]) for e, n in obs if key in n.rec]
             if v:
                 out[key] = self.number(v, f"{path}.{key}")
+        if any(n.rec.get("ahead") for _, n in obs):
+            out["ahead"] = True
         if obs[0][1].rec.get("gated") is False:
             out["gated"] = False
         for flag in ("unsqueezed", "numbered", "turned"):
@@ -629,7 +631,7 @@ def build_file(arch, samples, uses):
     out["source"] = src
     if arch_is_wrapper(arch):
         out["tie_into"] = into
-    if pinned := sorted({*pins(samples[0].raw["model_type"], ""), *(c for c, _, _ in ONLY.get(f0["cls"], ()))}):
+    if pinned := sorted({*pins(samples[0].raw["model_type"], ""), *(c for c, _, _ in ONLY.get(file_of(arch), ()))}):
         out["only"] = pinned
     if f0["beside"]:
         out["beside"] = f0["beside"]
@@ -807,7 +809,7 @@ def main():
         mt = type_of(arch)
         cls = file_of(arch)
         wrapper = arch in _MULTIMODAL_MODELS
-        ModelRegistry.models[arch].load_model_cls()
+        entry(arch).load_model_cls()
         rng = random.Random(a.seed if a.seed is not None else (2 if a.check else 1))
         if a.config:
             for c in a.config:
@@ -879,10 +881,15 @@ def type_of(arch):
     return TYPES.get(arch) or model_type_of(arch)
 
 
+def entry(arch):
+    """What vLLM's registry has of an architecture; those that it does not list go to the Transformers backend, to a class that the config decides."""
+    from vllm.model_executor.models.registry import ModelRegistry
+    return ModelRegistry.models.get(arch) or ModelRegistry.models["TransformersForCausalLM"]
+
+
 def file_of(arch):
     """Name of the class file; what vLLM's Transformers backend builds depends on the architecture."""
-    from vllm.model_executor.models.registry import ModelRegistry
-    cls = ModelRegistry.models[arch].class_name
+    cls = entry(arch).class_name
     return arch if cls.startswith("Transformers") else cls
 
 

@@ -212,8 +212,16 @@ def kimi(pre):
 
 GEMMA4_OWN = "text_config.num_hidden_layers - (text_config.num_kv_shared_layers or 0)"      # layers that share nothing
 
+# Heads of models that leave the field out.
+HEAD = "(head_dim if head_dim != null else hidden_size // num_attention_heads)"
+
 # Class → expressions over its config (and `layer`), tried beside the fields.
 EXPRESSIONS = {
+    # Transformers backend.
+    **dict.fromkeys(("DogeForCausalLM", "PhimoeForCausalLM", "MinistralForCausalLM", "BitNetForCausalLM", "DiffLlamaForCausalLM", "PersimmonForCausalLM"),
+                    [f"num_attention_heads * {HEAD}", f"num_key_value_heads * {HEAD}", HEAD]),
+    "YoutuForCausalLM": ["num_attention_heads * (qk_nope_head_dim + qk_rope_head_dim)", "kv_lora_rank + qk_rope_head_dim",
+                         "num_attention_heads * (qk_nope_head_dim + v_head_dim)", "num_attention_heads * v_head_dim", "q_lora_rank != null"],
     "Step3TextForCausalLM": ["layer in (ints(moe_layers_enum) if moe_layers_enum != null else range(1, num_hidden_layers, 1))"],
     "Step3VLForConditionalGeneration": ["layer in (ints(text_config.moe_layers_enum) if text_config.moe_layers_enum != null else "
                                         "range(1, text_config.num_hidden_layers, 1))"],
@@ -245,12 +253,15 @@ EXPRESSIONS = {
                                "vision_config.patch_temporal * 3 * vision_config.patch_size * vision_config.patch_size", "has_vision == null or has_vision"],
     # The shared blocks take turns; each has an adapter of its own for every layer that it serves.
     "Zamba2ForCausalLM": ["place(hybrid_layer_ids, layer) < num_mem_blocks", "place(hybrid_layer_ids, layer) >= num_mem_blocks",
-                          "hybrid_layer_ids[place(hybrid_layer_ids, layer) % num_mem_blocks]", "sub % num_mem_blocks == place(hybrid_layer_ids, layer)",
+                          "hybrid_layer_ids[place(hybrid_layer_ids, layer) % num_mem_blocks]", "sub != null and sub % num_mem_blocks == place(hybrid_layer_ids, layer)", "2 * hidden_size", "mamba_expand * hidden_size",
                           "len(hybrid_layer_ids)", "len(layers_block_type)", "layers_block_type[layer] == 'hybrid'",
                           "place(hybrid_layer_ids, layer) * (len(hybrid_layer_ids) + num_mem_blocks - 1) // num_mem_blocks + sub // num_mem_blocks"],
     **dict.fromkeys(("DeepseekV4ForCausalLM", "DeepseekV4ForConditionalGeneration"), V4),
     # Embedding, ranking.
     **dict.fromkeys(("ColBERTModernBertModel", "ColBERTLfm2Model", "ColBERTJinaRobertaModel"), ["colbert_dim or dim or projection_dim", "(colbert_dim or dim or projection_dim) != null"]),
+    "EmbeddingGemma2Model": [
+        "quant in ['bitsandbytes', 'torchao', 'compressed-tensors'] or (vision_config.hidden_size % 64 == 0 and vision_config.intermediate_size % 64 == 0)",
+        "text_config.num_hidden_layers * text_config.hidden_size_per_layer_input"],
     "ColQwen3Model": [f"{COLQWEN}", f"({COLQWEN}) != null"],
     "ColQwen3_5Model": [f"{COLQWEN} or 128"],
     "ColPaliModel": [f"{COLPALI}", f"({COLPALI}) != null"],
@@ -349,9 +360,19 @@ def mimo_tower(rng: random.Random, d):
     d["num_key_value_heads"] = rng.choice([k for k in (None, 1, 2, 4) if k is None or d["num_heads"] % k == 0])
 
 
+def zamba(rng: random.Random, d):
+    """The heads are as wide as the attention, and what the class derives is left out."""
+    for f in ("attention_head_dim", "attention_hidden_size", "hybrid_layer_ids", "mamba_headdim", "kv_channels", "num_query_groups"):
+        d.pop(f, None)
+    d["mamba_expand"] = rng.choice((1, 2, 4))
+    if rng.random() < .6:
+        d["attention_head_dim"] = rng.choice((32, 64, 160))
+        d["attention_hidden_size"] = d["attention_head_dim"] * d.get("num_attention_heads", 32)
+
+
 # Model type → what makes fields agree that the class wants to, when all the others are drawn.
 AGREE = {
-    "mimovl": mimo_tower,
+    "mimovl": mimo_tower, "zamba2": zamba,
     "molmo2_adapter": heads_agree(), "molmo2_vit": heads_agree(),
 }
 
@@ -391,9 +412,11 @@ VALUES = {
                     "hc_mult": lambda r, d: r.choice((2, 4)), "num_attention_heads": lambda r, d: r.choice((4, 8, 64, 96, 128)),
                     "vision_n_layers": lambda r, d: r.choice((0, 2, 3)), "vision_n_heads": lambda r, d: r.choice((2, 4, 8)),
                     "vision_dim": lambda r, d: d["vision_n_heads"] * 8 * r.randint(2, 12), "vision_downsample_ratio": lambda r, d: r.choice((1, 2, 3))},
+    # Every layer's router is traced anew, which takes seconds.
+    **dict.fromkeys(("phimoe", "solar_open", "dots1"), {"num_hidden_layers": lambda r, d: r.randint(2, 3)}),
+    "embedding_gemma2_text": {"sliding_window_pattern": lambda r, d: r.choice((1, 2, 3, 6)), "hidden_size_per_layer_input": lambda r, d: r.randrange(16, 200, 8)},
     "zamba2": {"layers_block_type": lambda r, d: some_hybrid(r, d), "num_mem_blocks": lambda r, d: r.choice((1, 2, 3)), "n_mamba_heads": lambda r, d: r.choice((2, 4, 8)),
-               "attention_head_dim": lambda r, d: r.choice((None, 32, 64, 160)),
-               "attention_hidden_size": lambda r, d: r.choice((None, d["num_attention_heads"] * 16 * r.randint(2, 12))), "hybrid_layer_ids": lambda r, d: None},
+               "use_shared_attention_adapter": lambda r, d: r.random() < .7},
     "bailing_moe_v3_text": {"layer_types": lambda r, d: None, "layers_block_type": lambda r, d: None},
     "bailing_hybrid": {"layer_types": lambda r, d: None, "layers_block_type": lambda r, d: None},
     "dbrx": {"d_model": lambda r, d: (d.get("n_heads") or 16) * 16 * r.randint(2, 24), "tie_word_embeddings": lambda r, d: False},
@@ -477,6 +500,9 @@ VALUES = {
 
 # Class → [condition, field, its values]: what its samples are restricted to, and its file says so (`only`).
 ONLY = {
+    # Transformers backend.
+    # The others have tables of experts, as many as the square of a number.
+    "DogeForCausalLM": [("not is_moe", "is_moe", lambda r, d: False)],
     # Text models.
     # With such a gate it is built of another number of parts.
     "KimiLinearForCausalLM": [("not linear_attn_config.use_full_rank_gate", None, None)],
@@ -486,6 +512,8 @@ ONLY = {
     # Older files have all fields at the top.
     "MuseGlimmerForCausalLM": [("text_config != null and hidden_size == null and num_hidden_layers == null", None, None)],
     # Embedding, ranking.
+    # vLLM lists it among embedders, so that it is built as a whole here.
+    "EmbeddingGemma2Model": [("not lm_only", None, None)],
     # Encoders are another class.
     "JinaEmbeddingsV5Model": [("is_decoder == null or is_decoder", "is_decoder", lambda r, d: True)],
     # Multimodal, A to K.

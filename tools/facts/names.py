@@ -4,12 +4,23 @@
 
 model_types: every model type that does not end in "does not recognize this architecture".
 classes: model classes of transformers (they may run through vLLM's Transformers backend).
+incompatible: those of them that vLLM has no class of its own for, and the backend does not take.
 own: model types whose config class vLLM chooses, whatever `auto_map` says; by_architecture: the model type where config.json names none.
 base: the architecture that stands in when config.json names none (model type -> class).
 causal: the same for the language model inside a wrapper (`VllmConfig.with_hf_config`).
 """
 import registry
 import where
+
+
+def incompatible(name):
+    """Whether `_try_resolve_transformers` finds a class and does not take it."""
+    import transformers
+    from vllm.model_executor.models.registry import ModelRegistry
+    if name in ModelRegistry.models:
+        return False
+    cls = getattr(transformers, name, None)
+    return isinstance(cls, type) and issubclass(cls, transformers.PreTrainedModel) and not (cls.is_backend_compatible() or cls._can_set_attn_implementation())
 
 
 def table():
@@ -23,7 +34,8 @@ def table():
     classes = sorted({c for k, v in vars(modeling_auto).items() if k.endswith('_MAPPING_NAMES') for n in v.values()
                       for c in ((n,) if isinstance(n, str) else n) if isinstance(c, str)})
     own = sorted({*config._CONFIG_REGISTRY, *by_architecture.values()})
-    return dict(model_types=types, base=base, causal=causal, classes=classes, own=own, by_architecture=by_architecture)
+    return dict(model_types=types, base=base, causal=causal, classes=classes, incompatible=[c for c in classes if incompatible(c)], own=own,
+                by_architecture=by_architecture)
 
 
 if __name__ == "__main__":

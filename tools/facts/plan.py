@@ -212,6 +212,8 @@ def tree(cls, config, lm_only=False, quant="spy", facts=HERE, files=None, prefix
             out[path] = dict(same=root + re.sub(r"\{([^}]*)\}", lambda m: str(ev(m.group(1), s)), n["same"]))
             return
         r = dict(cls=n["cls"], kind=n.get("kind", "plain"))
+        if n.get("ahead") and s["vars"].get("layer"):       # in the first element it comes first anyway
+            r["ahead"] = True
         if "quant" in n and truth(n.get("quant_if", "true"), s):
             r["quant"] = fill(n["quant"], path, root, s)
         for k in ("in", "out", "count"):

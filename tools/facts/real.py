@@ -334,9 +334,22 @@ def describe(model, vc):
         own.setdefault(id(m), n)
     live = {id(m) for m in model.modules() if m.state_dict(keep_vars=True) or any(id(x) in when for x in m.modules())}
 
+    def offers(m, path):
+        return [(when[id(x)], id(x)) for x in m.modules() if id(x) in when and own[id(x)].startswith(path)]
+
+    # Blocks that the elements of a list share: they are offered before it, and lie in an element that comes later.
+    ahead, inside = set(), set()
+    for path, m in model.named_modules():
+        elders = []
+        for n, c in m._modules.items() if type(m).__name__ == "ModuleList" else ():
+            spans = [(d, [i for i, _ in offers(d, f"{path}.{n}.{k}")]) for k, d in c._modules.items() if d is not None]
+            new = [d for d, o in spans if o and any(max(o) < e for e in elders)]
+            ahead |= {id(d) for d in new}
+            inside |= {id(x) for d in new for x in d.modules()}
+            elders += [min(o) for d, o in spans if o and id(d) not in ahead]
+
     def first(m, path):
-        c = [when[id(x)] for x in m.modules() if id(x) in when and own[id(x)].startswith(path)]
-        return min(c) if c else None
+        return min((i for i, x in offers(m, path) if x not in inside or id(m) in inside), default=None)
 
     def ordered(m, path):
         """Children in the order in which they were offered for quantization, else of registration."""
@@ -414,6 +427,8 @@ def describe(model, vc):
             bs = {n: b for n, b in bs.items() if not re.match(r"_?[kqv]_|_prob_scale|_\w+_scale", n)}
             if k == "placeholder":
                 kids, ps, bs = [], {}, {}
+        if id(m) in ahead:
+            e["ahead"] = True
         if q:
             e["quant"] = q[0]
             if len(set(q)) > 1:

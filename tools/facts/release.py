@@ -56,7 +56,8 @@ def compare(a, facts, base, left):
     import extract
     from vllm.model_executor.models.registry import ModelRegistry
     archs = {}
-    for x in ModelRegistry.models:
+    backend = [n for n in ordered("classes", theirs) if plan.load("classes", n, theirs)["class"].startswith("Transformers")]   # listed or not
+    for x in dict.fromkeys([*ModelRegistry.models, *backend]):
         archs.setdefault(extract.file_of(x), []).append(x)
     opts = argparse.Namespace(verify=a.verify, seed=a.seed, out=f"{facts}/classes", samples=14, check=5, rounds=4)
 

@@ -16,12 +16,11 @@ def main():
     import where
     from configs import remote
     from plan import load
-    from vllm.model_executor.models.registry import ModelRegistry
     for arch in sys.argv[1:]:
         cls, t = extract.file_of(arch), extract.type_of(arch)
         f = load("classes", cls)
         remote(t)
-        ModelRegistry.models[arch].load_model_cls()
+        extract.entry(arch).load_model_cls()
         rng, wrapper = random.Random(3), extract.arch_is_wrapper(arch)
         extra = extract.prepare([(arch, t)], rng, wrapper)
         samples = [extract.draw(arch, t, rng, extra, wrapper)[0] for _ in range(8)]

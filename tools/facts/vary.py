@@ -103,6 +103,8 @@ PIN = {
 }
 # Sub-configs that are always there: without them nothing is known.
 MUST = {("moss_transcribe_diarize", "audio_config")}
+# Sub-configs of any class that may be missing.
+MAY = {("embedding_gemma2", "vision_config"), ("embedding_gemma2", "audio_config")}
 # Whether a nullable field or an extra key is there at all. Of a config class that is remote code all fields are given, since nobody knows its defaults.
 NULL, EXTRA_KEY, CHANGE = .3, .5, .75
 
@@ -160,6 +162,8 @@ def config(model_type, rng, extra=(), top=True, table=None, place=""):
         elif "bool" in t.split("|"):
             d[f] = rng.random() < .5
     settle(d, {**{f: v.get("default") for f, v in fields.items()}, **d}, rng)
+    if model_type in AGREE:
+        AGREE[model_type](rng, d)
     d |= {k: v for k, v in pinned.items() if "." not in k}
     for f, sub in p.get("sub", {}).items():
         t = sub["model_type"]
@@ -168,6 +172,9 @@ def config(model_type, rng, extra=(), top=True, table=None, place=""):
             continue
         d[sub.get("from", f)] = config(t, rng, extra, False, table, f"{model_type}.{f}")
     for f, sub in p.get("auto", {}).items():
+        if (model_type, f) in MAY and rng.random() < NULL:
+            d[f] = None
+            continue
         t = sub["model_type"] or (sub["default"] or {}).get("model_type")
         others = next((ts for ts in AUTO if t in ts), [t])
         t = pinned.get(f"{f}.model_type", t)

@@ -120,8 +120,8 @@ def tensors(cls, c):
 
 def case(arch, c):
     import plan
-    from vllm.model_executor.models.registry import ModelRegistry
-    cls = ModelRegistry.models[arch].class_name
+    from extract import file_of
+    cls = file_of(arch)
     mt = own_type(arch)
     files, args = {}, {}
     raw = {k: v for k, v in c.items() if k != "_filled"}
@@ -142,8 +142,8 @@ def case(arch, c):
 def read_by(arch):
     """Words of the class's facts."""
     import plan
-    from vllm.model_executor.models.registry import ModelRegistry
-    return set(re.findall(r"\w+", json.dumps(plan.load("classes", ModelRegistry.models[arch].class_name))))
+    from extract import file_of
+    return set(re.findall(r"\w+", json.dumps(plan.load("classes", file_of(arch)))))
 
 
 def give(c, field):
