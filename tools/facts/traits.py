@@ -101,7 +101,9 @@ def types_of(name):
     import where
     from configs import class_of
     wanted, out = getattr(importlib.import_module(name.rpartition(".")[0]), name.rpartition(".")[2]), []
-    for file in sorted(os.listdir(where.folder("configs"))):
+    base = where.base(where.folder())
+    folders = [where.folder("configs"), *([where.folder("configs", base["base"])] if base else [])]
+    for file in sorted({f for folder in folders for f in os.listdir(folder)}):
         try:
             c = class_of(file.removesuffix(".json"))
         except Exception:       # noqa: BLE001  a class of another release
