@@ -100,6 +100,17 @@ pub enum Load {
         /// Values of the output dimension a stored element.
         per: u64,
     },
+    /// Quark's scales of such integers: as `Turned`, one value an element, and too few columns are filled up with zeros.
+    TurnedPadded,
+    /// Quark's experts of such integers, as they are turned while they load.
+    Repacked {
+        /// Rows that one stored column becomes.
+        rows: u64,
+        /// Whether two stored rows become one column.
+        halved: bool,
+        /// Columns that a stored row becomes, where groups are made smaller.
+        repeat: u64,
+    },
     /// `KVCacheScaleParameter`: any tensor of one element.
     Scalar,
     /// Numbered parts only (`_make_fused_conv1d_weight_loader`), which `AutoWeightsLoader` never gives: every tensor raises.

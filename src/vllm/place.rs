@@ -86,7 +86,7 @@ pub fn scalar(shape: &[u64]) -> Result<Placed, Raised> {
 
 /// The dimension of output features.
 fn output_dim(load: Load) -> usize {
-    usize::from(matches!(load, Load::Turned { .. }))
+    usize::from(matches!(load, Load::Turned { .. } | Load::TurnedPadded))
 }
 
 /// Into a linear that is not fused.
@@ -95,7 +95,8 @@ pub fn linear(kind: NodeKind, slot: &Slot, shape: &[u64]) -> Result<Placed, Rais
         return Err(Raised::new("TypeError", "list indices must be integers or slices, not NoneType"));
     }
     let one = [1u64];
-    let shape = if shape.is_empty() { &one[..] } else { shape };
+    let padded = padded(slot, shape, slot.shape.get(1).copied().unwrap_or(0))?;
+    let shape = padded.as_deref().unwrap_or(if shape.is_empty() { &one[..] } else { shape });
     let column = column(slot.load, shape);
     let shape = column.as_deref().unwrap_or(shape);
     match kind {
@@ -114,7 +115,8 @@ pub fn linear(kind: NodeKind, slot: &Slot, shape: &[u64]) -> Result<Placed, Rais
             | Load::PackedInput
             | Load::Block { .. }
             | Load::PackedOutput { both: true, .. }
-            | Load::Turned { .. } => {
+            | Load::Turned { .. }
+            | Load::TurnedPadded => {
                 // ModelOpt stores scales of blocks as `[rows, 1, columns, 1]`.
                 let dim = if slot.shape.len() == 4 { 2 } else { 1 - output_dim(slot.load) };
                 let (left, placed) = narrow(shape, dim, 0, slot.shape.get(dim).copied().unwrap_or(0))?;
@@ -138,6 +140,18 @@ fn column(load: Load, shape: &[u64]) -> Option<Vec<u64>> {
     (load == Load::Column && shape.len() == 1).then(|| vec![shape[0], 1])
 }
 
+/// Columns of scales that are missing are zeros (`weight_scale_loader` of `QuarkW4A16Int4`), up to the width of the whole
+/// parameter, of which a part takes the first ones.
+fn padded(slot: &Slot, shape: &[u64], part: u64) -> Result<Option<Vec<u64>>, Raised> {
+    let (Load::TurnedPadded, [rows, columns]) = (slot.load, &slot.shape[..]) else { return Ok(None) };
+    let Some(have) = shape.get(1) else { return Err(Raised::new("IndexError", "tuple index out of range")) };
+    if have >= columns {
+        return Ok(None);
+    }
+    assign(&[*rows, *have], shape)?;
+    Ok(Some(vec![*rows, part]))
+}
+
 /// Rows of a part in a parameter, after packing and blocks.
 fn rows(load: Load, size: u64) -> u64 {
     match load {
@@ -152,10 +166,12 @@ fn rows(load: Load, size: u64) -> u64 {
 pub fn fused(module: &Module, slot: &mut Slot, shape: &[u64], shards: Option<&Shard>) -> Result<Placed, Raised> {
     let column = column(slot.load, shape);
     let shape = column.as_deref().unwrap_or(shape);
+    let mut whole = None;
     let all: Vec<u16>;
     let parts: &[u16] = match shards {
         Some(Shard::Part(p)) => {
-            let placed = part(module, slot, shape, usize::from(*p))?;
+            let padded = padded(slot, shape, module.parts.get(usize::from(*p)).map_or(0, |x| x.1))?;
+            let placed = part(module, slot, padded.as_deref().unwrap_or(shape), usize::from(*p))?;
             if slot.parts == 1 {
                 slot.mark_all()
             } else {
@@ -165,10 +181,12 @@ pub fn fused(module: &Module, slot: &mut Slot, shape: &[u64], shards: Option<&Sh
         }
         Some(Shard::Span(s)) => s,
         None => {
+            whole = padded(slot, shape, slot.shape.get(1).copied().unwrap_or(0))?;
             all = (0..u16::try_from(module.parts.len()).unwrap_or(0)).collect();
             &all
         }
     };
+    let shape = whole.as_deref().unwrap_or(shape);
     match slot.load {
         Load::PerTensor => {
             for p in parts {
@@ -267,6 +285,21 @@ pub(super) fn concatenated(a: &[u64], b: &[u64]) -> Result<Vec<u64>, Raised> {
     Ok([&[rows], &a[1..]].concat())
 }
 
+/// `param[...] = tensor`: as `copy`, in other words.
+fn assign(into: &[u64], from: &[u64]) -> Result<(), Raised> {
+    let Some(more) = into.len().checked_sub(from.len()) else { return copy(into, from) };
+    let Some(dim) = (0..from.len()).rev().find(|dim| from[*dim] != 1 && from[*dim] != into[more + dim]) else {
+        return Ok(());
+    };
+    Err(runtime(format!(
+        "The expanded size of the tensor ({}) must match the existing size ({}) at non-singleton dimension {}.  Target sizes: \
+         {into:?}.  Tensor sizes: {from:?}",
+        into[more + dim],
+        from[dim],
+        more + dim
+    )))
+}
+
 /// Into an embedding or a head (`VocabParallelEmbedding.weight_loader`).
 pub fn vocabulary(module: &Module, slot: &Slot, shape: &[u64]) -> Result<Placed, Raised> {
     match slot.load {
@@ -304,6 +337,13 @@ pub fn expert(slot: &Slot, shape: &[u64], half: bool) -> Result<Placed, Raised> 
             n => Err(runtime(format!("shape '[]' is invalid for input of size {n}"))),
         };
     }
+    let turned = match (slot.load, shape) {
+        (Load::Repacked { rows, halved, repeat }, [k, n]) => {
+            Some([n.saturating_mul(rows), k / if halved { 2 } else { 1 } * repeat])
+        }
+        _ => None,
+    };
+    let shape = turned.as_ref().map_or(shape, |s| &s[..]);
     let one = slot.shape.get(1..).unwrap_or_default();
     let halved = half && (one.len() > 1 || one == [2] || slot.load == Load::Output);
     let output = if one.len() > 1 { output_dim(slot.load) } else { 0 };
@@ -315,6 +355,10 @@ pub fn expert(slot: &Slot, shape: &[u64], half: bool) -> Result<Placed, Raised> 
     let mut want: Vec<u64> = wanted.collect();
     if want.iter().all(|d| *d == 1) && shape.iter().all(|d| *d == 1) {
         return Ok(Placed::Whole);
+    }
+    // Zero points, which the loader of the method puts there by itself.
+    if matches!(slot.load, Load::Repacked { rows: 4, .. }) {
+        return assign(&want, shape).map(|()| Placed::Whole);
     }
     let mut short = None;
     if want.len() == shape.len() {

@@ -141,12 +141,12 @@ pub fn method(
         *found = beside;
     }
     let Some(place) = found.as_ref() else { return Method::None };
-    if name == "quark" && model_type == "gpt_oss" {
-        // Its loop has a branch for Quark that has no Rust twin.
+    if name == "quark" && model_type == "gpt_oss" && Quark::unbiased(&place.value) {
+        // Its experts have biases, which these schemes have no place for.
         return Method::Unknown(name);
     }
     let parsed = match name.as_str() {
-        "deepseek_v4_fp8" if model_type == "deepseek_v4" && DeepseekV4Fp8::knows(&place.value) => {
+        "deepseek_v4_fp8" if model_type == "deepseek_v4" => {
             Some(boxed(DeepseekV4Fp8::parse(&place.value, raw.get("expert_dtype"))))
         }
         _ => parse(&name, &place.value, &Semantics::of(&target.vllm)),

@@ -434,6 +434,24 @@ class Banks(Form):
         return d
 
 
+class Apart(Banks):
+    """gpt-oss as Quark writes it: each expert by itself, gate and up in one tensor."""
+
+    def make(self, w):
+        d = w.d.copy()
+        attention = [n[:-7] for n in d.names() if re.search(r"(self_attn\.[qkvo]_proj|router)\.weight$", n)]
+        d.config["quantization_config"] = self.config(["lm_head", *attention])
+        for name in need([n for n in d.names() if re.search(r"experts\.(gate_up|down)_proj$", n)]):
+            bias, (e, i, o) = d.get(name + "_bias"), d.get(name)["shape"]
+            file = next(f for f, x in d.all() if x is bias)
+            d.drop("^" + re.escape(name) + "(_bias)?$")
+            stem, leaf = name.rsplit(".", 1)
+            for n in range(e):
+                for part, (dtype, shape) in (self.tensors(o, i) | dict(bias=(BF, (o,)))).items():
+                    d.add(f"{stem}.{n}.{leaf}.{part}", dtype, list(shape), file=file)
+        return d
+
+
 class Online(Form):
     """A 16-bit checkpoint, and a method's word in the argument or the config."""
 
@@ -480,6 +498,22 @@ def sizes(w, d):
     d.config.update(hidden_size=288, intermediate_size=480)
 
 
+def quark4(o, i, g=32, zeros=False):
+    """Weight-only integers of 4 bit, the input dimension first."""
+    made = dict(weight=(I32, (i, o // 8)), weight_scale=(BF, (i // g, o)))
+    return made | dict(weight_zero_point=(I32, (i // g, o // 8))) if zeros else made
+
+
+def int4(dtype, g=32):
+    return spec(dtype, "per_group", group_size=g, ch_axis=1, symmetric=dtype == "int4")
+
+
+def mxfp(bits):
+    """auto-round's MXFP8 and MXFP4."""
+    return lambda ig: dict(quant_method="auto-round", bits=bits, group_size=32, sym=True, data_type="mx_fp", packing_format="auto_round:llm_compressor", act_bits=bits,
+                           act_data_type="mx_fp", act_group_size=32, act_sym=True, act_dynamic=True, autoround_version="0.10.0")
+
+
 MX = dict(group_size=32, scale_format="e8m0", scale_type="float", ch_axis=-1, observer_cls="PerBlockMXObserver")
 MXFP4 = spec("fp4", "per_group", **MX)
 BLOCKS = lambda e, o, i: dict(_blocks=(e, o, i // 32, 16), _scales=(e, o, i // 32))
@@ -489,6 +523,14 @@ DENSE = dict(bases=["llama"])
 FORMS += [
     Banks("mxfp4", BLOCKS, OSS, "modules_to_not_convert", bases=["gptoss"], share=0),
     Banks("mxfp4odd", BLOCKS, OSS, "modules_to_not_convert", bases=["gptoss"], share=0, prepare=sizes),
+    Apart("quarkoss", lambda o, i: dict(weight=(U8, (o, i // 2)), weight_scale=(U8, (o, i // 32)), input_scale=(F32, ())),
+          quark(MXFP4, spec("fp8_e4m3", "per_tensor")), LISTED, bases=["gptoss"], share=0),
+    Apart("quarkossa16", lambda o, i: dict(weight=(U8, (o, i // 2)), weight_scale=(U8, (o, i // 32))), quark(MXFP4), LISTED, bases=["gptoss"], share=0),
+    Apart("quarkossfp8", lambda o, i: dict(weight=(F8, (o, i)), weight_scale=(F32, ()), input_scale=(F32, ())),
+          quark(spec("fp8_e4m3", "per_tensor"), spec("fp8_e4m3", "per_tensor")), LISTED, bases=["gptoss"], share=0),
+    Apart("quarkossptpc", lambda o, i: dict(weight=(F8, (o, i)), weight_scale=(F32, (o,))),
+          quark(spec("fp8_e4m3", "per_channel", ch_axis=0), spec("fp8_e4m3", "per_channel", True, ch_axis=1)), LISTED, bases=["gptoss"], share=0),
+    Banks("quarkossbanks", BLOCKS, lambda ig: quark(MXFP4)(["re:.*self_attn.*", "re:.*attn.*_proj", "re:.*router", "lm_head"]), LISTED, bases=["gptoss"], share=0),
     Form("mxfp4e", lambda o, i: dict(weight=(U8, (o, i // 2)), weight_scale=(U8, (o, i // 32))), lambda ig: dict(quant_method="mxfp4"), None,
          bases=["qwen3moe"], pick=lambda m: ".experts." in m, share=30),
     Form("quarkfp8", lambda o, i: dict(weight=(F8, (o, i)), weight_scale=(F32, ()), input_scale=(F32, ())),
@@ -502,6 +544,20 @@ FORMS += [
          quark(spec("int8", "per_channel", ch_axis=0), spec("int8", "per_channel", True, ch_axis=1)), LISTED, bases=["qwen3"], share=8),
     Form("quarkmx", lambda o, i: dict(weight=(U8, (o, i // 2)), weight_scale=(U8, (o, i // 32))), quark(MXFP4, spec("fp4", "per_group", True, **MX)),
          LISTED, bases=["qwen3moe", "llama", "deepseekv3"], share=10),
+    Form("quarkuint4", lambda o, i: quark4(o, i, zeros=True), quark(int4("uint4")), LISTED, needs=(8, 32), bases=["llama", "qwen3moe", "mixtral", "qwen25vl"],
+         share={"llama": 22, "qwen3moe": 14, "": 3}),
+    # vLLM makes zero points for symmetric ones, too, and nobody writes them.
+    Form("quarkint4", quark4, quark(int4("int4")), LISTED, needs=(8, 32), bases=["llama", "qwen3moe"], share=6, good=False),
+    Form("quarkint4z", lambda o, i: quark4(o, i, 64, zeros=True), quark(int4("int4", 64)), LISTED, needs=(8, 64), bases=["mixtral", "qwen3"], share=2),
+    Form("quarkuint4g128", lambda o, i: quark4(o, i, 128, zeros=True), quark(int4("uint4", 128)), LISTED, needs=(8, 128), bases=["qwen3", "qwen3moe", "deepseekv3"], share=3),
+    Form("incmxfp8", lambda o, i: dict(weight=(F8, (o, i)), weight_scale=(U8, (o, i // 32))), mxfp(8), "extra_config", needs=(1, 32), value={"bits": 16},
+         bases=["llama", "qwen3moe", "mixtral", "qwen25vl"], share={"llama": 14, "qwen3moe": 8, "": 2}),
+    Form("incmxfp4", lambda o, i: dict(weight_packed=(U8, (o, i // 2)), weight_scale=(U8, (o, i // 32))), mxfp(4), "extra_config", needs=(1, 32), value={"bits": 16},
+         bases=["llama", "qwen3moe", "qwen3"], share={"llama": 14, "qwen3moe": 8, "": 2}),
+    Form("incfp8", lambda o, i: dict(weight=(F8, (o, i)), weight_scale_inv=(F32, (ceil(o, 128), ceil(i, 128)))),
+         lambda ig: dict(quant_method="auto-round", bits=8, group_size=[128, 128], sym=True, data_type="fp", packing_format="auto_round:fp8", act_bits=8,
+                         act_data_type="fp", act_group_size=128, act_sym=True, act_dynamic=True, activation_scheme="dynamic", fmt="e4m3",
+                         autoround_version="0.10.0"), "extra_config", value={"bits": 16}, bases=["qwen3", "qwen25vl"], share={"qwen3": 12, "": 3}),
     Form("fbgemm", lambda o, i: dict(weight=(F8, (o, i)), weight_scale=(F32, (o, 1))),
          lambda ig: dict(quant_method="fbgemm_fp8", activation_scale_ub=1200.0, modules_to_not_convert=ig), "modules_to_not_convert", **DENSE, share=0, good=False),
     Form("fpquant", lambda o, i: dict(qweight=(U8, (o, i // 2)), scales=(U8, (o, i // 32)), weight_global_scale=(F32, (1,)), act_global_scale=(F32, (1,))),
@@ -626,6 +682,146 @@ OSS_FAULTS = [
     ("stray", "surplus", "a tensor of another model", False, lambda f, w, d: d.add("model.layers.1.mystery.weight", BF, [8, 8])),
     ("suffix", "prefix", "blocks with .weight at the end", False, lambda f, w, d: d.rename(r"layers\.1\.(.*)_blocks$", r"layers.1.\1_blocks.weight")),
 ]
+
+
+def packing(word):
+    return lambda f, w, d: f.holder(d)["export"].update(pack_method=word) or d
+
+
+def width(of, **kw):
+    """An entry of its own in extra_config."""
+    return lambda f, w, d: f.holder(d).setdefault("extra_config", {}).update({of(w): kw}) or d
+
+
+def oss_drop(end):
+    return lambda f, w, d: drop(d, bank(end)(d))
+
+
+def kv_oss(f, d):
+    """As Quark writes an 8-bit KV cache of gpt-oss, its attention in 16 bit."""
+    q = f.holder(d)
+    q["export"]["kv_cache_group"] = ["*k_proj", "*v_proj"]
+    none = dict(weight=None, input_tensors=None, output_tensors=spec("fp8_e4m3", "per_tensor"), bias=None, target_device=None)
+    q["layer_quant_config"] = {"*k_proj": none, "*v_proj": copy.deepcopy(none)}
+    for n in range(2):
+        for p in "kv":
+            d.add(f"model.layers.{n}.self_attn.{p}_proj.output_scale", F32, [])
+    return d
+
+
+def ungrouped(key):
+    return lambda f, w, d: f.holder(d)["global_quant_config"]["weight"].pop(key) is not None and d or d
+
+
+QUARK4 = [
+    ("order", "scheme", "packed in order", True, packing("order")),
+    ("packnone", "quant-config", "pack_method null", False, packing(None)),
+    ("packword", "quant-config", "an unknown pack_method", False, packing("awq")),
+    ("nopack", "quant-config", "no pack_method", False, lambda f, w, d: f.holder(d)["export"].pop("pack_method") and d),
+    ("symmetric", "scheme", "symmetric in the config, zero points in the files", False, weights(symmetric=True)),
+    ("asym-int4", "scheme", "int4, asymmetric", True, weights(dtype="int4")),
+    ("nosym", "quant-config", "symmetric missing", False, ungrouped("symmetric")),
+    ("symnull", "quant-config", "symmetric null", False, weights(symmetric=None)),
+    ("symword", "quant-config", "symmetric is a word", False, weights(symmetric="no")),
+    ("nogroup", "quant-config", "group_size missing", False, ungrouped("group_size")),
+    ("groupnull", "quant-config", "group_size null", False, weights(group_size=None)),
+    ("groupword", "quant-config", "group_size is a word", False, weights(group_size="32")),
+    ("groupfloat", "quant-config", "group_size is no integer", False, weights(group_size=32.0)),
+    ("grouptrue", "quant-config", "group_size true", False, weights(group_size=True)),
+    ("channel", "quant-config", "one group a column", False, weights(group_size=-1)),
+    ("group16", "scheme", "groups of 16", False, weights(group_size=16)),
+    ("group32", "scheme", "groups of 32 in the config, of 64 in the files", False, weights(group_size=32)),
+    ("group48", "scheme", "groups of 48", False, weights(group_size=48)),
+    ("group64", "scheme", "groups of 64 in the config, others in the files", False, weights(group_size=64)),
+    ("group96", "scheme", "groups of 96", False, weights(group_size=96)),
+    ("group256", "scheme", "groups wider than a layer", False, weights(group_size=256)),
+    ("inputs", "scheme", "with activations of 8 bit", False, layer("input_tensors", spec("int8", "per_tensor", True))),
+    ("tensor", "scheme", "qscheme per_tensor", True, weights(qscheme="per_tensor")),
+    ("block", "scheme", "qscheme per_block without a size", False, weights(qscheme="per_block")),
+    ("dynamic", "scheme", "is_dynamic", True, weights(is_dynamic=True)),
+    ("listweight", "scheme", "the specification in a list", True, lambda f, w, d: layer("weight", [f.holder(d)["global_quant_config"]["weight"]])(f, w, d)),
+    ("two", "scheme", "two specifications in a list", False, lambda f, w, d: layer("weight", [f.holder(d)["global_quant_config"]["weight"]] * 2)(f, w, d)),
+    ("perlayer", "scheme", "layers of their own, alike", True, per_layer(lambda w: ["*mlp*", "*self_attn*"])),
+    ("perlayer-fp8", "scheme", "o_proj in 8 bit by its own specification", True,
+     lambda f, w, d: per_layer(lambda w: ["*o_proj"], weight=spec("fp8_e4m3", "per_tensor"), input_tensors=spec("fp8_e4m3", "per_tensor", True))(f, w, [
+         f.plain(d, m).add(m + ".weight_scale", F32, []) and retype(d, "^" + re.escape(m) + r"\.weight$", F8) for m in w.linears if m.endswith("o_proj")] and d)),
+    ("float", "dtype", "scales as F32", True, lambda f, w, d: retype(d, "weight_scale$", F32)),
+    ("turned", "shapes", "o_proj with the output dimension first", False, lambda f, w, d: reshape(d, o_proj(w) + ".weight", lambda s: [s[1] * 8, s[0] // 8])),
+    ("alongk", "shapes", "o_proj packed along the input", False, lambda f, w, d: reshape(d, o_proj(w) + ".weight", lambda s: [s[0] // 8, s[1] * 8])),
+    ("scalerow", "shapes", "scales of o_proj in one row", False, lambda f, w, d: reshape(d, o_proj(w) + ".weight_scale", lambda s: [1, s[1]])),
+    ("scaleturned", "shapes", "scales of down_proj turned", False, lambda f, w, d: reshape(d, m_down(w) + ".weight_scale", lambda s: s[::-1])),
+    ("scaleturned-q", "shapes", "scales of q_proj turned", False, lambda f, w, d: reshape(d, q_proj(w) + ".weight_scale", lambda s: s[::-1])),
+    ("scalevector-k", "shapes", "scales of k_proj a vector", False, lambda f, w, d: reshape(d, qkv(w)[1] + ".weight_scale", lambda s: s[1:])),
+    ("scalescalar", "shapes", "one scale of o_proj", False, lambda f, w, d: reshape(d, o_proj(w) + ".weight_scale", lambda s: [])),
+    ("scalewide-o", "shapes", "scales of o_proj have more columns", False, lambda f, w, d: reshape(d, o_proj(w) + ".weight_scale", lambda s: [s[0], s[1] + 8])),
+    ("zerosturned", "shapes", "zero points of o_proj turned", False, lambda f, w, d: reshape(d, o_proj(w) + ".weight_zero_point", lambda s: s[::-1])),
+    ("zerosu8", "dtype", "zero points as U8", False, lambda f, w, d: everywhere(d, "weight_zero_point$", lambda t: t.update(dtype=U8, shape=[t["shape"][0], t["shape"][1] * 4]))),
+    ("expert-nozeros", "experts", "zero points of an expert are missing", False, lambda f, w, d: drop(d, of_expert(w, 1)[0].rpartition(".")[0] + ".weight_zero_point")),
+    ("expert-weightturned", "experts", "an expert packed along the input", False,
+     lambda f, w, d: reshape(d, of_expert(w, 1)[0].rpartition(".")[0] + ".weight", lambda s: [s[0] // 8, s[1] * 8])),
+]
+QUARK_OSS = [
+    ("unlisted", "16bit-not-ignored", "o_proj 16-bit, not in the list", False, lambda f, w, d: f.unlist(d, "model.layers.1.self_attn.o_proj")),
+    ("unlisted-q", "16bit-not-ignored", "q_proj 16-bit, not in the list, its siblings are", False, lambda f, w, d: f.unlist(d, "model.layers.1.self_attn.q_proj")),
+    ("excluded", "ignored-but-packed", "the experts of a layer quantized and in the list", False, lambda f, w, d: f.list(d, ["model.layers.1.mlp.experts"])),
+    ("arg", "argument", "--quantization mxfp4", False, lambda f, w, d: setattr(d, "args", {"quantization": "mxfp4"}) or d),
+    ("noweight", "missing-tensors", "the values of an expert are missing", False, oss_drop("1.gate_up_proj.weight")),
+    ("noscale", "missing-tensors", "a scale of an expert is missing", False, oss_drop("1.down_proj.weight_scale")),
+    ("noinput", "missing-tensors", "an input scale of an expert is missing", False, oss_drop("1.gate_up_proj.input_scale")),
+    ("noinputs", "missing-tensors", "no input scales", False, lambda f, w, d: d.drop("input_scale$")),
+    ("nobias", "missing-tensors", "a bias of an expert is missing", False, oss_drop("1.down_proj.bias")),
+    ("nosinks", "missing-tensors", "sinks are missing", False, lambda f, w, d: drop(d, bank("sinks")(d))),
+    ("weightcut", "shapes", "the values of an expert have half their rows", False, oss("1.gate_up_proj.weight", lambda s: [s[0] // 2, s[1]])),
+    ("weightlong", "shapes", "the values of an expert have more rows", False, oss("1.gate_up_proj.weight", lambda s: [s[0] + 64, s[1]])),
+    ("weightwide", "shapes", "the values of an expert have more columns", False, oss("1.gate_up_proj.weight", lambda s: [s[0], s[1] + 16])),
+    ("weightflat", "shapes", "the values of an expert in one row", False, oss("1.gate_up_proj.weight", lambda s: [s[0] * s[1]])),
+    ("weight3d", "shapes", "the values of an expert in blocks", False, oss("1.gate_up_proj.weight", lambda s: [s[0], s[1] // 16, 16])),
+    ("downlong", "shapes", "the values of down_proj have more columns", False, oss("1.down_proj.weight", lambda s: [s[0], s[1] + 16])),
+    ("scalelong", "shapes", "scales of an expert have more rows", False, oss("1.gate_up_proj.weight_scale", lambda s: [s[0] + 8, *s[1:]])),
+    ("scalecut", "shapes", "scales of an expert have half their rows", False, oss("1.down_proj.weight_scale", lambda s: [s[0] // 2, *s[1:]])),
+    ("scaletwo", "shapes", "two scales of gate and up", False, oss("1.gate_up_proj.weight_scale", lambda s: [2])),
+    ("downscaletwo", "shapes", "two scales of down_proj", False, oss("1.down_proj.weight_scale", lambda s: [2])),
+    ("inputtwo", "shapes", "two input scales", False, oss("1.gate_up_proj.input_scale", lambda s: [2])),
+    ("inputone", "shapes", "an input scale with a dimension", False, oss("1.gate_up_proj.input_scale", lambda s: [1])),
+    ("biaslong", "shapes", "a bias is longer", False, oss("1.gate_up_proj.bias", lambda s: [s[0] + 8])),
+    ("biascut", "shapes", "a bias is short", False, oss("1.down_proj.bias", lambda s: [s[0] - 8])),
+    ("downbiaslong", "shapes", "a bias of down_proj is longer", False, oss("1.down_proj.bias", lambda s: [s[0] + 8])),
+    ("expert4", "experts", "an expert beyond the last one", False, lambda f, w, d: d.add("model.layers.1.mlp.experts.4.down_proj.bias", BF, [256])),
+    ("layer2", "layers", "the config has one layer less", False, lambda f, w, d: d.set(num_hidden_layers=1, layer_types=["sliding_attention"])),
+    ("numbers", "surplus", "a name with three numbers", False, lambda f, w, d: d.add("model.layers.1.mlp.experts.1.down_proj.0.weight", U8, [8])),
+    ("stray", "surplus", "a parameter of experts that there is not", False, lambda f, w, d: d.add("model.layers.1.mlp.experts.1.down_proj.zero_point", U8, [8])),
+    ("strayinput", "surplus", "an input scale of a name that there is not", False, lambda f, w, d: d.add("model.layers.1.mlp.experts.1.q_input_scale", F32, [1])),
+    ("odd", "config", "sizes that are no blocks", False, lambda f, w, d: d.set(intermediate_size=496)),
+    ("kv", "kv-cache", "an 8-bit KV cache", True, lambda f, w, d: kv_oss(f, d)),
+    ("scalef32", "dtype", "scales of experts as F32", False, lambda f, w, d: retype(d, "layers.1.*_proj.weight_scale$", F32)),
+    ("biasf32", "dtype", "biases of experts as F32", True, lambda f, w, d: retype(d, "experts.*_proj.bias$", F32)),
+]
+MXFP = [
+    ("bits6", "quant-config", "6 bits", False, config(bits=6)),
+    ("asymmetric", "quant-config", "asymmetric", False, config(sym=False)),
+    ("group64", "quant-config", "groups of 64", False, config(group_size=64)),
+    ("group2", "quant-config", "a group of two sizes", False, config(group_size=[32, 32])),
+    ("formatnone", "quant-config", "no packing format", True, config(packing_format=...)),
+    ("formatgptq", "quant-config", "packing format of integers", False, config(packing_format="auto_round:auto_gptq")),
+    ("backend", "quant-config", "a backend", False, config(backend="marlin")),
+    ("nodata", "quant-config", "no data_type", False, config(data_type=...)),
+    ("dataword", "quant-config", "an unknown data_type", False, config(data_type="nv_fp")),
+    ("datalong", "quant-config", "data_type with the element's name", True, lambda f, w, d: config(data_type="mx_fp%d" % f.holder(d)["bits"])(f, w, d)),
+    ("datalong-16", "quant-config", "data_type with the element's name, groups of 16", False, config(data_type="mx_fp4e2m1", group_size=16)),
+    ("width-o", "scheme", "o_proj of the other width by its own entry", False, lambda f, w, d: width(o_proj, bits=12 - f.holder(d)["bits"])(f, w, d)),
+    ("width-6", "scheme", "o_proj with 6 bits by its own entry", False, width(o_proj, bits=6)),
+    ("width-q", "partial-fused-ignore", "q_proj with bits of its own", False, lambda f, w, d: width(q_proj, bits=12 - f.holder(d)["bits"])(f, w, d)),
+    ("act4", "quant-config", "activations of 4 bit", False, config(act_bits=4)),
+    ("act16", "quant-config", "activations of 16 bit", False, config(act_bits=16)),
+    ("actword", "quant-config", "activations of another type", False, config(act_data_type="fp8")),
+    ("actstatic", "quant-config", "static activations", False, config(act_dynamic=False)),
+    ("noact", "quant-config", "no activations in the config", True, config(act_bits=..., act_data_type=..., act_group_size=..., act_sym=..., act_dynamic=...)),
+    ("scale-e8m0", "dtype", "scales as F8_E8M0", False, lambda f, w, d: retype(d, "weight_scale$", "F8_E8M0")),
+    ("head-own", "lm-head", "lm_head quantized by its own entry", True,
+     lambda f, w, d: need("lm_head.weight" in d.names()) and (f.store(d, "lm_head"), width(lambda w: "lm_head", bits=f.holder(d)["bits"])(f, w, d))[1]),
+    ("dtype", "config", "dtype float16", False, lambda f, w, d: d.set(dtype="float16")),
+    ("blocks", "ignore-syntax", "only the first layer named as quantized", False, config(block_name_to_quantize="model.layers.0")),
+]
 OWN.update({
     "mxfp4": OSS_FAULTS,
     "mxfp4odd": [x for x in OSS_FAULTS if x[0] in ("flat", "split", "scalesshort", "noscales", "biasshort")],
@@ -670,6 +866,50 @@ OWN.update({
         ("static8", "scheme", "static activations of 8 bit", False, layer("input_tensors", spec("fp8_e4m3", "per_tensor"))),
         ("fp6", "scheme", "fp6 in the config, fp4 in the files", False, weights(dtype="fp6_e3m2")),
         ("scale-e8m0", "dtype", "scales as F8_E8M0", False, lambda f, w, d: retype(d, "weight_scale$", "F8_E8M0")),
+    ],
+    "quarkoss": QUARK_OSS,
+    "quarkossa16": [x for x in QUARK_OSS if x[0] in ("weightcut", "odd")],
+    "quarkossfp8": [x for x in QUARK_OSS if x[0] in ("noscale", "noinput", "scaletwo", "weightlong", "downlong", "weightflat", "expert4", "layer2", "inputtwo", "downscaletwo")],
+    "quarkossptpc": [x for x in QUARK_OSS if x[0] in ("scalelong", "scalecut", "noscale")],
+    "quarkossbanks": [x for x in OSS_FAULTS if x[0] in ("noscales", "flat", "scalesshort", "scaleslong", "scales2d", "blocksshort", "blocksodd", "oneexpert", "experts", "biaslong",
+                                                        "biasshort", "downbiaslong", "intermediate", "plain", "count")],
+    "quarkuint4": QUARK4,
+    "quarkint4": [
+        ("order", "scheme", "packed in order", False, packing("order")),
+        ("zeros", "surplus", "zero points of o_proj alone", False, lambda f, w, d: d.add(o_proj(w) + ".weight_zero_point", I32, [2, 8])),
+    ],
+    "quarkint4z": [x for x in QUARK4 if x[0] in ("group32", "group48", "order")],
+    "quarkuint4g128": [x for x in QUARK4 if x[0] in ("group64", "group96", "float")],
+    "incmxfp8": MXFP,
+    "incmxfp4": MXFP[:12] + [
+        ("unpacked", "surplus", "the values as weight", False, lambda f, w, d: d.rename("weight_packed$", "weight")),
+        ("noact", "quant-config", "no activations in the config", True, config(act_bits=..., act_data_type=..., act_group_size=..., act_sym=..., act_dynamic=...)),
+        ("act16", "quant-config", "activations of 16 bit", True, config(act_bits=16)),
+    ],
+    "incfp8": [
+        ("bits4", "quant-config", "4 bits", False, config(bits=4)),
+        ("asymmetric", "quant-config", "asymmetric", False, config(sym=False)),
+        ("group128", "quant-config", "one size of a group", False, config(group_size=128)),
+        ("group-flat", "quant-config", "one size of a group, no packing format", False, config(group_size=128, packing_format=...)),
+        ("group64", "scheme", "blocks of 64 in the config, of 128 in the files", False, config(group_size=[64, 64])),
+        ("group3", "quant-config", "a block of three sizes", False, config(group_size=[128, 128, 128])),
+        ("group0", "quant-config", "a block without columns", False, config(group_size=[128, 0])),
+        ("formatnone", "quant-config", "no packing format", True, config(packing_format=...)),
+        ("formatgptq", "quant-config", "packing format of integers", False, config(packing_format="auto_round:auto_gptq")),
+        ("backend", "quant-config", "a backend", False, config(backend="marlin")),
+        ("fp8word", "quant-config", "data_type fp8", True, config(data_type="fp8")),
+        ("int", "quant-config", "data_type int", False, config(data_type="int")),
+        ("static", "quant-config", "static activations", False, config(activation_scheme="static")),
+        ("e5m2", "quant-config", "fmt e5m2", False, config(fmt="e5m2")),
+        ("actgroup", "quant-config", "another group of the activations", False, config(act_group_size=32)),
+        ("actnull", "quant-config", "act_dynamic null", False, config(act_dynamic=None)),
+        ("noact", "quant-config", "no activations in the config", True, config(act_bits=..., act_data_type=..., act_group_size=..., act_sym=..., act_dynamic=...)),
+        ("width-o", "scheme", "o_proj with 4 bits by its own entry", False, width(o_proj, bits=4)),
+        ("width-sym", "scheme", "o_proj asymmetric by its own entry", False, width(o_proj, sym=False)),
+        ("width-group", "scheme", "o_proj with a group of its own", False, width(o_proj, group_size=128)),
+        ("width-block", "scheme", "down_proj with blocks of its own", False, width(m_down, group_size=[64, 128])),
+        ("pattern", "16bit-not-ignored", "o_proj 16-bit, by a pattern", True,
+         lambda f, w, d: f.list(plain(f, d, *need([m for m in w.linears if m.endswith("o_proj")])), [".*o_proj$"])),
     ],
     "quarkint8": [
         ("static", "scheme", "static activations", False, layer("input_tensors", spec("int8", "per_tensor"))),
@@ -728,7 +968,7 @@ def cases(form, short):
         except Exception as e:
             raise SystemExit(f"{short} {form.tag} {tag}: {type(e).__name__} {e}") from e
         listed = form.key is not None or not tag.startswith(("listed", "experts-listed"))    # no list, no repair
-        yield dict(id=f"{short}-{form.tag}-{tag}", **(case | dict(family=family)), description=f"{form.tag}: {what}", good=good and listed and tag not in form.odd, expect=[], **parts(x))
+        yield dict(id=f"{short}-{form.tag}-{tag}", **(case | dict(family=family)), description=f"{form.tag}: {what}", good=good and form.good and listed and tag not in form.odd, expect=[], **parts(x))
 
 
 BASES = ["llama", "qwen3", "qwen3moe", "mixtral", "gemma3mm", "qwen25vl", "phi3", "deepseekv3", "glm4moe"]

@@ -1,7 +1,8 @@
 //! `GptOssModel.load_weights` (vllm/model_executor/models/gpt_oss.py), `_load_weights_other` and what it shares with
-//! `_load_weights_mxfp4`: what they do not know, they skip.
+//! `_load_weights_mxfp4` and `_load_weights_quark`: what they do not know, they skip.
 
 mod mxfp4;
+mod quark;
 
 use super::super::place::{self, Placed};
 use super::super::stream::{Stored, Stream};
@@ -13,6 +14,9 @@ use crate::facts::NodeKind;
 
 /// One tensor, after the root's mapper.
 pub(super) fn load(s: &mut Stream, at: usize, name: &str, tables: &Keyed, t: &Stored) {
+    if tables.quant_method.as_deref() == Some("quark") {
+        return quark::load(s, at, name, tables, t);
+    }
     if let Some((before, rest)) = name.split_once(".mlp.experts.")
         && let Some((index, param)) = rest.split_once('.')
         && let Ok(expert) = index.parse::<u64>()

@@ -2,7 +2,9 @@
 
 use super::params::{Sizes, block_scale, expert_blocks, param};
 use super::skip::{SkipList, Skipped};
-use super::{Built, CacheScales, DeadEntry, Element, Layer, List, Load, Matching, Offered, Quantizer, kv_cache, py};
+use super::{
+    Built, CacheScales, DeadEntry, Element, Layer, List, Load, Matching, Offered, Param, Quantizer, kv_cache, py,
+};
 use crate::vllm::trace::{Kind, Raised};
 use serde_json::Value;
 
@@ -63,17 +65,17 @@ impl Fp8 {
     }
 
     fn linear(&self, layer: &Layer<'_>) -> Result<Built, Failure> {
-        let k = layer.input;
-        let n = layer.outputs.iter().fold(0u64, |a, b| a.saturating_add(*b));
         let parts = layer.outputs.len() as u64;
-        let mut params = vec![param("weight", &[n, k], Element::F8E4M3, Load::Both)];
-        params.push(match &self.block {
-            // Fused parts that are no whole blocks are let pass (`_maybe_allow_fp8_block_shape_mismatch`).
-            Some(block) => {
-                block_scale("weight_scale_inv", &[n], n, k, block).map_err(|raised| (Kind::SchemeShape, raised))?
+        let mut params = match &self.block {
+            Some(block) => blocks(block, layer)?,
+            None => {
+                let n = layer.outputs.iter().fold(0u64, |a, b| a.saturating_add(*b));
+                vec![
+                    param("weight", &[n, layer.input], Element::F8E4M3, Load::Both),
+                    param("weight_scale", &[parts], Element::F32, Load::PerTensor),
+                ]
             }
-            None => param("weight_scale", &[parts], Element::F32, Load::PerTensor),
-        });
+        };
         if self.static_input {
             params.push(param("input_scale", &[parts], Element::F32, Load::PerTensor));
         }
@@ -96,6 +98,15 @@ impl Fp8 {
         }
         Ok(Built::Quantized { scheme: format!("{} experts", self.label()), params, nones: Vec::new() })
     }
+}
+
+/// `Fp8LinearMethod.create_weights`, in blocks.
+pub(super) fn blocks(block: &[i64], layer: &Layer<'_>) -> Result<Vec<Param>, Failure> {
+    let k = layer.input;
+    let n = layer.outputs.iter().fold(0u64, |a, b| a.saturating_add(*b));
+    // Fused parts that are no whole blocks are let pass (`_maybe_allow_fp8_block_shape_mismatch`).
+    let scale = block_scale("weight_scale_inv", &[n], n, k, block).map_err(|raised| (Kind::SchemeShape, raised))?;
+    Ok(vec![param("weight", &[n, k], Element::F8E4M3, Load::Both), scale])
 }
 
 impl Quantizer for Fp8 {

@@ -272,6 +272,16 @@ fn made(built: Result<Built, Raised>) -> Built {
     built.unwrap_or_else(params::misfit)
 }
 
+/// A linear layer or experts in MXFP8, which other methods store the same way.
+pub(super) fn mxfp8(layer: &Layer<'_>) -> Result<Built, Raised> {
+    if layer.offered == Offered::Experts { Algo::Mxfp8.experts(layer) } else { Algo::Mxfp8.linear(layer) }
+}
+
+/// `ModelOptNvFp4FusedMoE`.
+pub(super) fn nvfp4_experts(layer: &Layer<'_>) -> Built {
+    made(Algo::Nvfp4 { group: 16, a16: false }.experts(layer))
+}
+
 impl ModelOpt {
     /// `ModelOptQuantConfigBase.get_quant_method` behind exclusion.
     fn one(algo: Algo, layer: &Layer<'_>) -> Built {

@@ -2,6 +2,7 @@
 //! for layers by name.
 
 mod exclude;
+mod int4;
 mod params;
 mod scheme;
 
@@ -44,7 +45,7 @@ impl Quark {
             _ => Vec::new(),
         };
         let global = config.get("global_quant_config").unwrap_or(&Value::Null);
-        if layers.len() > MAX_LAYERS || layers.iter().map(|l| &l.1).chain([global]).any(scheme::integers) {
+        if layers.len() > MAX_LAYERS {
             return None;
         }
         let export = config.get("export").unwrap_or(&Value::Null);
@@ -62,6 +63,16 @@ impl Quark {
             pack: export["pack_method"].clone(),
             told: false,
         }))
+    }
+
+    /// Whether some layer may be of a scheme that creates no biases on experts: 4-bit integers, NVFP4.
+    pub fn unbiased(config: &Value) -> bool {
+        let layers = config.get("layer_quant_config").and_then(Value::as_object).into_iter().flatten();
+        let mut specs = layers.map(|(_, spec)| spec).chain(config.get("global_quant_config"));
+        specs.any(|spec| match &spec["weight"] {
+            Value::Array(list) => list.len() > 1 || list.iter().any(scheme::integers),
+            weight => scheme::integers(weight),
+        })
     }
 
     /// `get_layer_quant_config_from_name` of a name that is not fused.

@@ -8,7 +8,7 @@ use super::super::missing;
 use super::bank;
 
 /// Values of a block.
-const BLOCK: u64 = 32;
+pub(super) const BLOCK: u64 = 32;
 
 /// The tensors of all experts of a layer, in the order in which the loop asks for them.
 const PARTS: [&str; 6] =
@@ -80,7 +80,7 @@ fn corner(want: &[u64], left: &[u64], dims: usize) -> Result<Placed, Raised> {
 }
 
 /// `Tensor.view`, with one dimension to be found.
-fn view(shape: &[u64], want: [Option<u64>; 3]) -> Result<Vec<u64>, Raised> {
+pub(super) fn view(shape: &[u64], want: [Option<u64>; 3]) -> Result<Vec<u64>, Raised> {
     let count = shape.iter().fold(1u64, |a, b| a.saturating_mul(*b));
     let known = want.iter().flatten().fold(1u64, |a, b| a.saturating_mul(*b));
     if known == 0 || !count.is_multiple_of(known) {

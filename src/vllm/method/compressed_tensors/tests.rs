@@ -120,7 +120,9 @@ fn packed() -> Vec<(String, Vec<String>)> {
 
 fn load(param: &Param) -> &'static str {
     match param.load {
-        Load::Scalar | Load::Turned { .. } | Load::Numbered => "of other methods",
+        Load::Scalar | Load::Turned { .. } | Load::TurnedPadded | Load::Repacked { .. } | Load::Numbered => {
+            "of other methods"
+        }
         Load::Both => "both",
         Load::Output => "output",
         Load::PerTensor => "per-tensor",

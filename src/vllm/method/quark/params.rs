@@ -38,7 +38,7 @@ pub(super) fn label(scheme: Scheme) -> String {
             let acts = if static_input { "static" } else { "dynamic" };
             format!("W8A8 (int8, per {}, {acts} activations)", if channel { "channel" } else { "tensor" })
         }
-        Scheme::Int4 => "W4A16 (int4)".into(),
+        Scheme::Int4(int4) => int4.label(),
         Scheme::Mx { weight, input, .. } => format!("{} ({})", weight.word().to_uppercase(), acts(input)),
         Scheme::W4A8 => "MXFP4 (8-bit activations)".into(),
         Scheme::Nvfp4 => "NVFP4".into(),
@@ -128,8 +128,9 @@ pub(super) fn linear(scheme: Scheme, layer: &Layer<'_>) -> Result<Made, Failure>
                 param("input_scale_2", &[parts], F32, Load::PerTensor),
             ]
         }
-        // Configs with these are not simulated.
-        Scheme::Int4 | Scheme::Int4Fp8 => Vec::new(),
+        Scheme::Int4(int4) => int4.linear(layer)?,
+        // Only experts are of this scheme.
+        Scheme::Int4Fp8 => Vec::new(),
     };
     Ok((params, nones))
 }
@@ -201,7 +202,8 @@ pub(super) fn experts(scheme: Scheme, layer: &Layer<'_>) -> Result<Made, Failure
         Scheme::Int4Fp8 => {
             return unsupported("AssertionError", "W4A8 FP8 MoE requires ROCm AITER fused MoE support.".into());
         }
-        Scheme::Int4 | Scheme::W4A8 => return unsupported("RuntimeError", "Unsupported FusedMoe scheme".into()),
+        Scheme::Int4(int4) => int4.experts(layer)?,
+        Scheme::W4A8 => return unsupported("RuntimeError", "Unsupported FusedMoe scheme".into()),
     };
     Ok((params, Vec::new()))
 }

@@ -2,6 +2,7 @@
 //! `QuarkMoEMethod.get_moe_method_target`).
 
 use super::super::py::{raised, repr, repr_str, truthy};
+use super::int4::Int4;
 use crate::vllm::trace::Raised;
 use serde_json::Value;
 
@@ -78,7 +79,7 @@ pub(super) enum Scheme {
         static_input: bool,
     },
     /// 4-bit integer in groups.
-    Int4,
+    Int4(Int4),
     /// OCP MX.
     Mx {
         /// Type of the weights.
@@ -169,8 +170,8 @@ pub(super) fn linear(spec: &Value, pack: &Value) -> Result<Scheme, Raised> {
     if let Some(found) = pair.fp8().or_else(|| pair.int8()) {
         return Ok(found);
     }
-    if pair.int4(pack)? {
-        return Ok(Scheme::Int4);
+    if let Some(found) = pair.int4(pack)? {
+        return Ok(found);
     }
     if pair.w4a8() {
         return Ok(Scheme::W4A8);
@@ -207,8 +208,8 @@ pub(super) fn experts(spec: &Value, pack: &Value) -> Result<Scheme, Raised> {
     if let Some(found) = pair.fp8() {
         return Ok(found);
     }
-    if pair.int4(pack)? {
-        return Ok(Scheme::Int4);
+    if let Some(found) = pair.int4(pack)? {
+        return Ok(found);
     }
     if let Some(found) = pair.mx(true)? {
         return Ok(found);
@@ -216,9 +217,8 @@ pub(super) fn experts(spec: &Value, pack: &Value) -> Result<Scheme, Raised> {
     pair.int8().ok_or_else(unsupported)
 }
 
-/// Whether the weights are 4-bit integers, whatever else is said.
-pub(super) fn integers(spec: &Value) -> bool {
-    let weight = unwrapped(&spec["weight"]);
+/// Whether weights are 4-bit integers, whatever else is said.
+pub(super) fn integers(weight: &Value) -> bool {
     is(weight, "dtype", "int4") || is(weight, "dtype", "uint4")
 }
 
@@ -306,27 +306,12 @@ impl Pair<'_> {
         fits.then_some(Scheme::Int8 { channel, static_input })
     }
 
-    /// `_is_w4a16_int4`, with what `parse_w4a16_int4_weight_config` raises.
-    fn int4(&self, pack: &Value) -> Result<bool, Raised> {
-        let w = self.weight;
-        let integer = is(w, "dtype", "int4") || is(w, "dtype", "uint4");
-        if !integer || !self.input.is_null() || !matches!(pack.as_str(), Some("order" | "reorder")) {
-            return Ok(false);
+    /// `_is_w4a16_int4`.
+    fn int4(&self, pack: &Value) -> Result<Option<Scheme>, Raised> {
+        if !integers(self.weight) || !self.input.is_null() || !matches!(pack.as_str(), Some("order" | "reorder")) {
+            return Ok(None);
         }
-        let error = |text: String| Err(raised("ValueError", text));
-        let (Some(group), symmetric) = (w.get("group_size"), w.get("symmetric")) else {
-            return error("Quark W4A16 INT4/UINT4 configs must specify weight.group_size".into());
-        };
-        let Some(symmetric) = symmetric else {
-            return error("Quark W4A16 INT4/UINT4 configs must specify weight.symmetric".into());
-        };
-        if !(group.as_i64().is_some_and(|g| g > 0) || yes(w, "group_size")) {
-            return error(format!("Quark W4A16 weight.group_size must be a positive int, got {}", repr(group)));
-        }
-        if !symmetric.is_boolean() {
-            return error(format!("Quark W4A16 weight.symmetric must be a bool, got {}", repr(symmetric)));
-        }
-        Ok(true)
+        Int4::parse(self.weight).map(|int4| Some(Scheme::Int4(int4)))
     }
 
     /// `_is_w4a8_mxfp4_fp8`.
