@@ -7,10 +7,12 @@ Fused modules are stored in parts, under the names before vLLM's mappers. A case
 happened. Where the model type is remote code, the folder has a config class of that name that keeps what config.json says, and the run trusts it.
 """
 import argparse
+import copy
 import json
 import os
 import re
 import sys
+import traceback
 import zlib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -19,7 +21,11 @@ from _oracle import boot       # noqa: E402
 from mkpending import fewest, in_child   # noqa: E402
 
 LARGEST = 40_000
-CODE = 'from transformers import PretrainedConfig\n\n\nclass {name}(PretrainedConfig):\n    model_type = "{type}"\n'
+CODE = 'from transformers import {imports}\n\n\nclass {name}({parent}):\n    model_type = "{type}"\n{init}'
+INIT = "\n    def __init__(self, {args}, **rest):\n{body}        super().__init__(**rest)\n"
+# What every config class has, and no published file says of itself.
+COMMON = ("transformers_version", "_name_or_path", "id2label", "label2id", "problem_type", "output_hidden_states", "output_attentions", "return_dict",
+          "chunk_size_feed_forward", "is_encoder_decoder", "torch_dtype")
 # Fewer than the tiny config's, so that a case stays small.
 FEW = dict(num_experts=2, num_local_experts=2, n_routed_experts=2, moe_num_experts=2, num_experts_per_tok=1, moe_k=1, top_k_experts=1, vocab_size=128,
            intermediate_size=64, moe_intermediate_size=32, shared_expert_intermediate_size=32, moe_shared_expert_intermediate_size=32, ffn_hidden_size=64)
@@ -55,9 +61,9 @@ def config(arch, layers):
             if isinstance(k, str) and k.endswith(("_token_id", "token_index")) and isinstance(v, int) and v >= 128:
                 d[k] = 7
     c.update(SET.get(arch, {}))
-    for k in ("transformers_version", "_name_or_path", "id2label", "label2id", "problem_type", "output_hidden_states", "output_attentions", "return_dict",
-              "chunk_size_feed_forward", "is_encoder_decoder", "torch_dtype"):
-        c.pop(k, None)
+    for d in walk(c):
+        for k in COMMON:
+            d.pop(k, None)
     c["dtype"] = "bfloat16"
     return c
 
@@ -118,6 +124,33 @@ def tensors(cls, c):
     return sorted(out)
 
 
+def remote(arch, mt, c):
+    """(name of the class, its code, what the code makes of the config): sub-configs become objects, as in src/vllm/remote.rs."""
+    import plan
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+    from _mocks import is_sub
+    from _remote import NAMES, RAW, REMOTE
+    base = REMOTE.get(mt, {}).get("_base")
+    name = NAMES.get(mt) or f"{stem(arch)}Config"
+    parent = CONFIG_MAPPING[base].__name__ if base else "PretrainedConfig"
+    value = copy.deepcopy(c)
+    subs = {k: v.get("model_type") for k, v in c.items() if isinstance(v, dict) and is_sub(k, v) and k not in RAW.get(mt, ())}
+    known = {k: t for k, t in subs.items() if t in CONFIG_MAPPING}
+    body = "".join(f"        self.{k} = {f'AutoConfig.for_model(**({k} or dict(model_type={known[k]!r})))' if k in known else f'PretrainedConfig(**({k} or dict()))'}\n"
+                   for k in subs).replace("'", '"')
+    imports = ", ".join(sorted({parent} | ({"AutoConfig"} if known else set()) | ({"PretrainedConfig"} if set(subs) - set(known) else set())))
+    code = CODE.format(imports=imports, name=name, parent=parent, type=mt, init=INIT.format(args=", ".join(f"{k}=None" for k in subs), body=body) if subs else "")
+    if base:
+        own = plan.resolve({**c, "model_type": base})
+        value = {k: v for k, v in own.items() if k in c or k not in re.findall(r"\w+", code)}
+    for k, v in value.items():
+        if k.endswith("_config") and isinstance(v, dict) and plan.load("configs", v.get("model_type") or ""):
+            value[k] = plan.resolve(v)
+    if "llm_config" in value:
+        value.setdefault("text_config", value["llm_config"])
+    return name, code, value
+
+
 def case(arch, c):
     import plan
     from extract import file_of
@@ -126,12 +159,14 @@ def case(arch, c):
     files, args = {}, {}
     raw = {k: v for k, v in c.items() if k != "_filled"}
     if mt is None:
-        t = stem(arch).lower()
-        module, name = f"configuration_{t}", f"{stem(arch)}Config"
-        raw |= {"model_type": t, "auto_map": {"AutoConfig": f"{module}.{name}"}}
-        files[f"{module}.py"] = CODE.format(name=name, type=t)
+        from _configs import REMOTE_ARCHS
+        t = REMOTE_ARCHS.get(arch) or stem(arch).lower()
+        module = "configuration_" + re.sub(r"\W", "_", t)
+        raw |= {"model_type": t}
+        name, code, resolved = remote(arch, t, raw)
+        raw |= {"auto_map": {"AutoConfig": f"{module}.{name}"}}
+        files[f"{module}.py"] = code
         args = {"args": {"trust_remote_code": True}}
-        resolved = raw
     else:
         resolved = plan.resolve(raw)
     rows = [{"name": n, "dtype": t, "shape": s, "fill": f"randn:{zlib.crc32(n.encode()) % 2**31}" if t not in ("I64", "I32") else "zeros"} for n, s, t in tensors(cls, resolved)]
@@ -192,6 +227,8 @@ def one(arch, a):
                 return f"ok {size} bytes, {len(c['shards']['model.safetensors']['tensors'])} tensors"
         return f"loads, too large: {size} bytes"
     except Exception as e:              # noqa: BLE001
+        if a.debug:
+            traceback.print_exc()
         return f"not made: {type(e).__name__}: {' '.join(str(e).split())[:200]}"
 
 
