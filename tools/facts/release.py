@@ -44,6 +44,7 @@ def main():
 
 def compare(a, facts, base, left):
     """Writes the release's folder."""
+    import plan
     for _, failed in batch.each(["tables"], tables, 1, a.limit):
         if failed:
             raise SystemExit(failed)
