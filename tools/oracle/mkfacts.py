@@ -81,6 +81,14 @@ def stored(name, rows):
     return name
 
 
+def split(nodes, path, part):
+    """Whether some loader on the way knows the part of a fused module by its own name."""
+    at = path.split(".")
+    loaders = [(nodes.get(".".join(at[:i])) or {}).get("loader") or {} for i in range(len(at))]
+    rows = [r for x in loaders for r in (x.get("stacked") or []) + ((x.get("mapper") or {}).get("stacked") or [])]
+    return any(part in name for row in rows for name in row if isinstance(name, str))
+
+
 def tensors(cls, c):
     """[(name, shape, dtype)], in the order of the tree."""
     import plan
@@ -102,7 +110,7 @@ def tensors(cls, c):
         up, _, last = path.rpartition(".")
         if n["kind"] in ("qkv", "merged"):
             parts = n["parts"]
-            if parts[0][0].startswith(last + ".") or len({p for p, _ in parts}) < len(parts):
+            if parts[0][0].startswith(last + ".") or len({p for p, _ in parts}) < len(parts) or not split(nodes, path, parts[0][0]):
                 parts = [[last, sum(s for _, s in parts)]]
             for p, size in parts:
                 add(f"{up}.{p}" if up else p, "weight", [size, n["in"]])
