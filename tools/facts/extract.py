@@ -400,7 +400,7 @@ class Gen:
         extras = {k: obs[0][1][k] for k in READ if k in obs[0][1]}
         out = {"kind": "auto", **extras, "mapper": self.mapper([(e, l["mapper"]) for e, l in obs], path) or None}
         for key in ("ignore_prefixes", "ignore_suffixes"):
-            lists = [l[key] for _, l in obs]
+            lists = sorted((l[key] for _, l in obs), key=len, reverse=True)      # the longest has them all in order
             always = [x for x in lists[0] if all(x in l for l in lists)]
             if always:
                 out[key] = always
