@@ -341,6 +341,9 @@ pub struct Names {
     /// Model classes of transformers.
     #[serde(default)]
     pub classes: Vec<String>,
+    /// Those of them that the Transformers backend does not take.
+    #[serde(default)]
+    pub incompatible: Vec<String>,
     /// Model types whose config class is chosen by vLLM: remote code for them is not looked at.
     #[serde(default)]
     pub own: Vec<String>,

@@ -99,6 +99,14 @@ pub fn load(s: &mut Stream, at: usize, name: &str, t: &Stored) {
             return dropped(s, at, t, &format!("expert {first} of {experts}"));
         }
         let (proj, suffix) = rest.split_once('.').unwrap_or((rest, ""));
+        // `TransformersRoutedExperts.get_expert_mapping` takes Mixtral's names, too.
+        let backend = s.tree.modules.first().is_some_and(|root| root.cls.starts_with("Transformers"));
+        let proj = match proj {
+            "w1" if backend => gate,
+            "w2" if backend => down,
+            "w3" if backend => up,
+            proj => proj,
+        };
         let fused = gate_up(gate, up);
         let slots: &[(&'static str, usize)] = if proj == gate {
             &[("w13_", 0)]

@@ -141,19 +141,9 @@ pub fn resolve(version: &str, registry: Option<&Registry>, raw: &Value, model_ty
             });
         }
     }
-    for name in &names {
-        if let Some(last) = registry.removed.get(name).and_then(Value::as_str) {
-            return Err(refused(
-                Kind::ArchitectureRemoved,
-                format!(
-                    "Model architecture {name} was supported in vLLM until v{last}, and is not supported anymore. \
-                     Please use an older version of vLLM if you want to use this model architecture."
-                ),
-            ));
-        }
-    }
     // A class that transformers has may still run through vLLM's Transformers backend; a name nobody has cannot.
-    let known = facts::names(version).is_some_and(|n| n.classes.iter().any(|c| names.contains(c)));
+    let first = &names[0];
+    let known = facts::names(version).is_some_and(|n| n.classes.contains(first) && !n.incompatible.contains(first));
     let built = |name: &String| facts::class(version, name).filter(|f| f.class.starts_with("Transformers"));
     if let Some((name, file)) = names.iter().filter(|_| known).find_map(|n| Some((n, built(n)?))) {
         return Ok(Found {
@@ -166,14 +156,31 @@ pub fn resolve(version: &str, registry: Option<&Registry>, raw: &Value, model_ty
             stand_in: None,
         });
     }
-    if known || raw.get("auto_map").is_some() {
+    let unknown = || {
         let mut e = Event::new(Stage::Config, Effect::Keeps, Kind::Unknown);
         e.detail = format!(
             "{} is not one of vLLM's own architectures; its Transformers backend takes it if the class in transformers dispatches its \
              attention (`_supports_attention_backend`), and what it builds then is not in the facts",
             names.join(", ")
         );
-        return Err(Box::new(e));
+        Box::new(e)
+    };
+    if known {
+        return Err(unknown());
+    }
+    for name in &names {
+        if let Some(last) = registry.removed.get(name).and_then(Value::as_str) {
+            return Err(refused(
+                Kind::ArchitectureRemoved,
+                format!(
+                    "Model architecture {name} was supported in vLLM until v{last}, and is not supported anymore. \
+                     Please use an older version of vLLM if you want to use this model architecture."
+                ),
+            ));
+        }
+    }
+    if raw.get("auto_map").is_some() {
+        return Err(unknown());
     }
     let list: Vec<Value> = names.iter().map(|n| Value::from(n.as_str())).collect();
     let all: Vec<String> = registry.architectures.keys().map(|k| format!("'{k}'")).collect();
