@@ -37,9 +37,20 @@ SET = {
 }
 
 
+# Names of published files, where a mapper takes others too.
+PUBLISHED = {
+    "DotsOCRForCausalLM": [(".attn.qkv_proj.", ".attn.qkv."), (".attn.out_proj.", ".attn.proj.")],
+}
+
+
 def own_type(arch):
     """The model type of the architecture's own config class; none when that is remote code."""
     from _configs import borrowed, model_type_of
+    from _remote import REMOTE
+    from vllm.transformers_utils.config import _CONFIG_REGISTRY
+    base = REMOTE.get(model_type_of(arch), {}).get("_base")
+    if base in _CONFIG_REGISTRY:            # vLLM has the published class
+        return base
     return None if borrowed(arch) else model_type_of(arch)
 
 
@@ -81,6 +92,16 @@ def stored(name, rows):
     return name
 
 
+def taken_apart(nodes, path):
+    """Whether a loader on the way puts parts into this fused module: others want it stored whole."""
+    parts = path.split(".")
+    for i in range(len(parts)):
+        loader = (nodes.get(".".join(parts[:i])) or {}).get("loader")
+        if loader and (loader["kind"] != "auto" or any(parts[-1] in row[1][0].strip(".").split(".") for row in (loader.get("mapper") or {}).get("stacked") or [])):
+            return True
+    return False
+
+
 def tensors(cls, c):
     """[(name, shape, dtype)], in the order of the tree."""
     import plan
@@ -95,6 +116,8 @@ def tensors(cls, c):
             head, loader = at + "." if at else "", (nodes.get(at) or {}).get("loader") or {}
             if name.startswith(head):
                 name = head + stored(name[len(head):], loader.get("mapper") or {})
+        for vllms, published in PUBLISHED.get(cls, []):
+            name = name.replace(vllms, published)
         out.append((name, shape, {"float32": "F32", "int64": "I64", "int32": "I32"}.get(dtype, "BF16")))
     for path, n in nodes.items():
         if "same" in n:
@@ -102,7 +125,7 @@ def tensors(cls, c):
         up, _, last = path.rpartition(".")
         if n["kind"] in ("qkv", "merged"):
             parts = n["parts"]
-            if parts[0][0].startswith(last + ".") or len({p for p, _ in parts}) < len(parts):
+            if parts[0][0].startswith(last + ".") or len({p for p, _ in parts}) < len(parts) or not taken_apart(nodes, path):
                 parts = [[last, sum(s for _, s in parts)]]
             for p, size in parts:
                 add(f"{up}.{p}" if up else p, "weight", [size, n["in"]])
@@ -168,6 +191,7 @@ def case(arch, c):
         files[f"{module}.py"] = code
         args = {"args": {"trust_remote_code": True}}
     else:
+        raw["model_type"] = mt
         resolved = plan.resolve(raw)
     rows = [{"name": n, "dtype": t, "shape": s, "fill": f"randn:{zlib.crc32(n.encode()) % 2**31}" if t not in ("I64", "I32") else "zeros"} for n, s, t in tensors(cls, resolved)]
     return dict(id=f"good-{arch.lower()}", arch=arch, family="base", description="tiny, named as the facts say", good=True, expect=[], **args,
@@ -184,7 +208,10 @@ def read_by(arch):
 def give(c, field):
     from _configs import FILL, TINY
     v = FILL[field]
-    v = v(c) if callable(v) else v
+    try:
+        v = v(c) if callable(v) else v
+    except KeyError:            # made of fields that only a sub-config has
+        return
     for small in (TINY, FEW):
         if isinstance(v, int) and not isinstance(v, bool) and v > small.get(field, v):
             v = small[field]
