@@ -37,9 +37,20 @@ SET = {
 }
 
 
+# Names of published files, where a mapper takes others too.
+PUBLISHED = {
+    "DotsOCRForCausalLM": [(".attn.qkv_proj.", ".attn.qkv."), (".attn.out_proj.", ".attn.proj.")],
+}
+
+
 def own_type(arch):
     """The model type of the architecture's own config class; none when that is remote code."""
     from _configs import borrowed, model_type_of
+    from _remote import REMOTE
+    from vllm.transformers_utils.config import _CONFIG_REGISTRY
+    base = REMOTE.get(model_type_of(arch), {}).get("_base")
+    if base in _CONFIG_REGISTRY:            # vLLM has the published class
+        return base
     return None if borrowed(arch) else model_type_of(arch)
 
 
@@ -81,12 +92,14 @@ def stored(name, rows):
     return name
 
 
-def split(nodes, path, part):
-    """Whether some loader on the way knows the part of a fused module by its own name."""
-    at = path.split(".")
-    loaders = [(nodes.get(".".join(at[:i])) or {}).get("loader") or {} for i in range(len(at))]
-    rows = [r for x in loaders for r in (x.get("stacked") or []) + ((x.get("mapper") or {}).get("stacked") or [])]
-    return any(part in name for row in rows for name in row if isinstance(name, str))
+def taken_apart(nodes, path):
+    """Whether a loader on the way puts parts into this fused module: others want it stored whole."""
+    parts = path.split(".")
+    for i in range(len(parts)):
+        loader = (nodes.get(".".join(parts[:i])) or {}).get("loader")
+        if loader and (loader["kind"] != "auto" or any(parts[-1] in row[1][0].strip(".").split(".") for row in (loader.get("mapper") or {}).get("stacked") or [])):
+            return True
+    return False
 
 
 def tensors(cls, c):
@@ -103,6 +116,8 @@ def tensors(cls, c):
             head, loader = at + "." if at else "", (nodes.get(at) or {}).get("loader") or {}
             if name.startswith(head):
                 name = head + stored(name[len(head):], loader.get("mapper") or {})
+        for vllms, published in PUBLISHED.get(cls, []):
+            name = name.replace(vllms, published)
         out.append((name, shape, {"float32": "F32", "int64": "I64", "int32": "I32"}.get(dtype, "BF16")))
     for path, n in nodes.items():
         if "same" in n:
@@ -110,7 +125,7 @@ def tensors(cls, c):
         up, _, last = path.rpartition(".")
         if n["kind"] in ("qkv", "merged"):
             parts = n["parts"]
-            if parts[0][0].startswith(last + ".") or len({p for p, _ in parts}) < len(parts) or not split(nodes, path, parts[0][0]):
+            if parts[0][0].startswith(last + ".") or len({p for p, _ in parts}) < len(parts) or not taken_apart(nodes, path):
                 parts = [[last, sum(s for _, s in parts)]]
             for p, size in parts:
                 add(f"{up}.{p}" if up else p, "weight", [size, n["in"]])
@@ -161,8 +176,8 @@ def remote(arch, mt, c):
 
 def case(arch, c):
     import plan
-    from extract import file_of
-    cls = file_of(arch)
+    from vllm.model_executor.models.registry import ModelRegistry
+    cls = ModelRegistry.models[arch].class_name
     mt = own_type(arch)
     files, args = {}, {}
     raw = {k: v for k, v in c.items() if k != "_filled"}
@@ -176,6 +191,7 @@ def case(arch, c):
         files[f"{module}.py"] = code
         args = {"args": {"trust_remote_code": True}}
     else:
+        raw["model_type"] = mt
         resolved = plan.resolve(raw)
     rows = [{"name": n, "dtype": t, "shape": s, "fill": f"randn:{zlib.crc32(n.encode()) % 2**31}" if t not in ("I64", "I32") else "zeros"} for n, s, t in tensors(cls, resolved)]
     return dict(id=f"good-{arch.lower()}", arch=arch, family="base", description="tiny, named as the facts say", good=True, expect=[], **args,
@@ -185,14 +201,17 @@ def case(arch, c):
 def read_by(arch):
     """Words of the class's facts."""
     import plan
-    from extract import file_of
-    return set(re.findall(r"\w+", json.dumps(plan.load("classes", file_of(arch)))))
+    from vllm.model_executor.models.registry import ModelRegistry
+    return set(re.findall(r"\w+", json.dumps(plan.load("classes", ModelRegistry.models[arch].class_name))))
 
 
 def give(c, field):
     from _configs import FILL, TINY
     v = FILL[field]
-    v = v(c) if callable(v) else v
+    try:
+        v = v(c) if callable(v) else v
+    except KeyError:            # made of fields that only a sub-config has
+        return
     for small in (TINY, FEW):
         if isinstance(v, int) and not isinstance(v, bool) and v > small.get(field, v):
             v = small[field]
