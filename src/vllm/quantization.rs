@@ -145,11 +145,13 @@ pub fn method(
         // Its experts have biases, which these schemes have no place for.
         return Method::Unknown(name);
     }
+    let semantics = Semantics::of(&target.vllm);
     let parsed = match name.as_str() {
         "deepseek_v4_fp8" if model_type == "deepseek_v4" => {
-            Some(boxed(DeepseekV4Fp8::parse(&place.value, raw.get("expert_dtype"))))
+            let parsed = DeepseekV4Fp8::parse(&place.value, raw.get("expert_dtype"));
+            Some(boxed(parsed.map(|q| q.ignoring(semantics.nvfp4_ignore))))
         }
-        _ => parse(&name, &place.value, &Semantics::of(&target.vllm)),
+        _ => parse(&name, &place.value, &semantics),
     };
     match parsed {
         None => Method::Unknown(name),
@@ -249,7 +251,7 @@ fn parse(name: &str, config: &Value, semantics: &Semantics) -> Option<Parsed> {
         "awq" | "awq_marlin" | "auto_awq" => boxed(Awq::parse(config)),
         "inc" | "auto-round" if Inc::knows(config) => boxed(Inc::parse(config)),
         "mxfp4" | "gpt_oss_mxfp4" => boxed(Ok(Mxfp4::new(name == "gpt_oss_mxfp4"))),
-        "quark" => boxed(Quark::parse(config)?),
+        "quark" => boxed(Quark::parse(config)?.map(|q| q.packing(semantics.quark_int4))),
         word => match modelopt::names(word) {
             Some(name) => boxed(ModelOpt::parse(name, config)),
             None => boxed(Online::parse(word)?),

@@ -41,6 +41,15 @@ impl DeepseekV4Fp8 {
         });
         Ok(DeepseekV4Fp8 { nvfp4, linears: Fp8::parse(config)?, experts: four.then(|| Mxfp4::new(false)), broken })
     }
+
+    /// Whether the release reads `ignore`.
+    #[must_use]
+    pub fn ignoring(mut self, known: bool) -> DeepseekV4Fp8 {
+        if let Some(ignored) = self.nvfp4.as_mut().filter(|_| !known) {
+            ignored.clear();
+        }
+        self
+    }
 }
 
 impl Quantizer for DeepseekV4Fp8 {

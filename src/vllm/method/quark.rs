@@ -65,6 +65,15 @@ impl Quark {
         }))
     }
 
+    /// Whether the release knows 4-bit integers, which are all that `pack_method` is for.
+    #[must_use]
+    pub fn packing(mut self, known: bool) -> Quark {
+        if !known {
+            self.pack = Value::Null;
+        }
+        self
+    }
+
     /// Whether some layer may be of a scheme that creates no biases on experts: 4-bit integers, NVFP4.
     pub fn unbiased(config: &Value) -> bool {
         let layers = config.get("layer_quant_config").and_then(Value::as_object).into_iter().flatten();
