@@ -2,6 +2,7 @@
 
 mod compact;
 mod cursor;
+mod digest;
 mod dtype;
 mod header;
 mod index;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use compact::{Name, Shape};
+pub use digest::Digest;
 pub use dtype::Dtype;
 pub use header::MAX_HEADER;
 pub use order::natural;
@@ -153,6 +155,8 @@ pub struct Index {
     pub total_size: Option<u64>,
     /// JSON pointers of keys that occur twice in one object.
     pub duplicate_keys: Vec<String>,
+    /// Runs of `weight_map` with the same shard: the shard, and the names.
+    pub runs: Vec<(Name, Digest)>,
 }
 
 /// One top-level `*.safetensors` file.
@@ -228,6 +232,8 @@ pub struct Header {
     pub metadata: Vec<(String, String)>,
     /// Names that occur more than once. The safetensors crate takes that and keeps the last, and so does `tensors`.
     pub duplicates: Vec<String>,
+    /// Of the names of `tensors`.
+    pub names: Digest,
 }
 
 impl Header {

@@ -4,6 +4,7 @@
 //! more than a few cut lines, without control characters.
 
 mod excerpt;
+mod lines;
 mod spans;
 
 use std::cell::OnceCell;
@@ -14,6 +15,7 @@ use crate::checkpoint::{Checkpoint, Name, Part};
 use crate::finding::Place;
 
 pub use excerpt::{Excerpt, clean};
+use lines::Lines;
 use spans::Spans;
 
 const INDEX: &str = "model.safetensors.index.json";
@@ -55,8 +57,7 @@ pub struct Locator<'a> {
 struct Text<'a> {
     text: &'a str,
     spans: OnceCell<Spans<'a>>,
-    /// Offset of the first byte of each line.
-    lines: Vec<usize>,
+    lines: Lines<'a>,
 }
 
 impl<'a> Locator<'a> {
@@ -153,28 +154,15 @@ fn text_of<'a>(c: &'a Checkpoint, file: &str) -> Option<(&'a str, &'a str)> {
 
 impl<'a> Text<'a> {
     fn new(text: &'a str) -> Self {
-        let ends = memchr::memchr_iter(b'\n', text.as_bytes()).map(|i| i + 1);
-        Text { text, spans: OnceCell::new(), lines: std::iter::once(0).chain(ends).collect() }
+        Text { text, spans: OnceCell::new(), lines: Lines::new(text) }
     }
 
     fn spans(&self) -> &Spans<'a> {
         self.spans.get_or_init(|| Spans::of(self.text))
     }
 
-    /// The line that holds a byte, from 0.
-    fn line_of(&self, at: usize) -> usize {
-        self.lines.partition_point(|start| *start <= at).saturating_sub(1)
-    }
-
-    fn line(&self, line: usize) -> Option<Range<usize>> {
-        let start = *self.lines.get(line)?;
-        let end = self.lines.get(line + 1).map_or(self.text.len(), |next| next - 1);
-        let end = if self.text.get(start..end)?.ends_with('\r') { end - 1 } else { end };
-        Some(start..end)
-    }
-
     fn column(&self, at: usize) -> Option<usize> {
-        let start = *self.lines.get(self.line_of(at))?;
+        let start = self.lines.start(self.lines.holding(at))?;
         Some(self.text.get(start..at)?.chars().count() + 1)
     }
 
@@ -188,7 +176,9 @@ impl<'a> Text<'a> {
     fn region(&self, found: spans::Found) -> Option<Region> {
         let spans::Found { key, value, scalar } = found;
         let bytes = match key {
-            Some(key) if scalar && self.line_of(key.start) == self.line_of(value.end) => key.start..value.end,
+            Some(key) if scalar && self.lines.holding(key.start) == self.lines.holding(value.end) => {
+                key.start..value.end
+            }
             Some(key) => key,
             None if scalar => value,
             None => value.start..value.start + 1,
@@ -197,25 +187,25 @@ impl<'a> Text<'a> {
     }
 
     fn mark(&self, bytes: Range<usize>) -> Option<Region> {
-        let line = self.line_of(bytes.start);
-        let end_line = self.line_of(bytes.end.saturating_sub(1).max(bytes.start));
+        let line = self.lines.holding(bytes.start);
+        let end_line = self.lines.holding(bytes.end.saturating_sub(1).max(bytes.start));
         Some(Region {
             line: line + 1,
             column: self.column(bytes.start)?,
             end_line: end_line + 1,
-            end_column: self.text.get(*self.lines.get(end_line)?..bytes.end)?.chars().count() + 1,
+            end_column: self.text.get(self.lines.start(end_line)?..bytes.end)?.chars().count() + 1,
             excerpt: self.excerpt(line, &bytes)?,
             bytes,
         })
     }
 
     fn excerpt(&self, line: usize, bytes: &Range<usize>) -> Option<Excerpt> {
-        let marked = self.line(line)?;
+        let marked = self.lines.range(line)?;
         let mark = bytes.start.min(marked.end) - marked.start..bytes.end.min(marked.end) - marked.start;
-        let around = |i: usize| self.line(i).and_then(|r| self.text.get(r));
+        let around = |i: usize| self.lines.range(i).and_then(|r| self.text.get(r));
         let before = line.checked_sub(1).and_then(around);
         // The empty line after a final line break is none.
-        let after = around(line + 1).filter(|l| !l.is_empty() || line + 2 < self.lines.len());
+        let after = around(line + 1).filter(|l| !l.is_empty() || line + 2 < self.lines.count());
         Some(Excerpt::new(line + 1, before, self.text.get(marked)?, mark, after))
     }
 }

@@ -15,7 +15,7 @@ fn main() -> ExitCode {
         Err(usage) => return ExitCode::from(usage.print()),
     };
     let mut out = BufWriter::new(Unread(io::stdout().lock()));
-    let result = run(cli, &mut out, &mut io::stderr().lock()).and_then(|done| Ok(out.flush().map(|()| done)?));
+    let result = run(cli, &mut out, &mut io::stderr()).and_then(|done| Ok(out.flush().map(|()| done)?));
     match result {
         Ok(done) => {
             std::mem::forget(done.last);

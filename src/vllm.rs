@@ -36,7 +36,6 @@ use method::Method;
 use pooling::Ahead;
 use serde_json::Value;
 use std::rc::Rc;
-use std::thread;
 use stream::Stream;
 use trace::{Effect, Event, Kind, Raised, Stage, Trace};
 
@@ -112,9 +111,6 @@ const LOAD_FORMATS: [&str; 16] = [
     "tensorizer",
     "bitsandbytes",
 ];
-
-/// With more tensors than this, a thread costs less than to compare them with the index.
-const MANY: usize = 10_000;
 
 impl Plan {
     /// Simulate the load of `checkpoint` by `target`.
@@ -282,18 +278,10 @@ impl Plan {
         };
         let mut stream = Stream::new(&mut tree, &mut self.trace, &rename, method.is_some());
         stream.ahead = ahead.unwrap_or_default();
-        let compared = thread::scope(|scope| {
-            let compare = || files::compare(cp, &selection);
-            let beside = cp.tensors().nth(MANY).is_some().then(|| scope.spawn(compare));
-            stream.all(cp, &selection);
-            match beside {
-                Some(beside) => beside.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                None => compare(),
-            }
-        });
+        stream.all(cp, &selection);
         (self.tensors, self.bytes) = (stream.streamed, stream.bytes);
         let (placed, skipped) = (stream.placed, std::mem::take(&mut stream.skipped));
-        self.trace.events.extend(compared);
+        self.trace.events.extend(files::compare(cp, &selection));
         if selection.absent {
             let mut e = Event::new(Stage::Load, Effect::Keeps, Kind::WeightsAbsent);
             e.detail = selection.names.len().to_string();

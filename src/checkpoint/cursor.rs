@@ -1,6 +1,9 @@
 //! A cursor for the fast ways through JSON of a known shape. It says `None` at whatever is unusual; the general parsers
 //! then decide, so it may only ever accept what they would.
 
+/// Numbers of so many digits fit 64 bits, whatever they are.
+const SAFE_DIGITS: usize = 19;
+
 /// A place in a text.
 pub(super) struct Cursor<'a> {
     text: &'a str,
@@ -62,6 +65,18 @@ impl<'a> Cursor<'a> {
         here
     }
 
+    /// Skips this very string, when it comes next and needs no escapes.
+    pub(super) fn quoted(&mut self, text: &str) -> bool {
+        self.blank();
+        let rest = self.s.get(self.i..).unwrap_or_default();
+        let after = rest.strip_prefix(b"\"").and_then(|s| s.strip_prefix(text.as_bytes()));
+        let here = after.is_some_and(|s| s.first() == Some(&b'"'));
+        if here {
+            self.i += text.len() + 2;
+        }
+        here
+    }
+
     /// After an element of a list or object: `true` for a comma, `false` for the closing bracket.
     pub(super) fn more(&mut self, close: u8) -> Option<bool> {
         match self.next()? {
@@ -86,16 +101,15 @@ impl<'a> Cursor<'a> {
     /// A natural number as JSON writes it.
     pub(super) fn number(&mut self) -> Option<u64> {
         self.blank();
-        let start = self.i;
-        let mut n = 0u64;
-        while let Some(d) = self.s.get(self.i).filter(|b| b.is_ascii_digit()) {
-            n = n.checked_mul(10)?.checked_add(u64::from(d - b'0'))?;
-            self.i += 1;
-        }
-        let digits = self.i - start;
-        if digits == 0 || (digits > 1 && self.s.get(start) == Some(&b'0')) {
+        let rest = self.s.get(self.i..)?;
+        let digits = rest.iter().position(|b| !b.is_ascii_digit()).unwrap_or(rest.len());
+        let (safe, more) = rest.get(..digits)?.split_at(digits.min(SAFE_DIGITS));
+        let n = safe.iter().fold(0u64, |n, d| n * 10 + u64::from(d - b'0'));
+        let n = more.iter().try_fold(n, |n, d| n.checked_mul(10)?.checked_add(u64::from(d - b'0')))?;
+        if digits == 0 || (digits > 1 && rest.first() == Some(&b'0')) {
             return None;
         }
+        self.i += digits;
         // `1.0` and `1e3` are floats, and no place for them.
         (!matches!(self.s.get(self.i), Some(b'.' | b'e' | b'E'))).then_some(n)
     }

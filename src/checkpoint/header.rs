@@ -44,14 +44,36 @@ pub(super) struct Entries<'a> {
     pub(super) partial: bool,
 }
 
-/// Reads the header of `entry`. `buffer` is reused from shard to shard.
-pub(super) fn read(source: &dyn Source, entry: &FileEntry, buffer: &mut Vec<u8>) -> Result<Shard, SourceError> {
+/// Memory that is used again from shard to shard: fresh memory costs more than what is done with it.
+#[derive(Default)]
+pub(super) struct Scratch {
+    bytes: Vec<u8>,
+    /// Empty between shards.
+    entries: Vec<Raw<'static>>,
+}
+
+impl Scratch {
+    pub(super) fn new() -> Self {
+        Scratch { bytes: Vec::with_capacity(1 << 20), entries: Vec::with_capacity(8 << 10) }
+    }
+}
+
+/// The memory of a list, for another one.
+fn emptied<'a>(mut list: Vec<Raw>) -> Vec<Raw<'a>> {
+    list.clear();
+    // Collected in place.
+    list.into_iter().filter_map(|_| None).collect()
+}
+
+/// Reads the header of `entry`.
+pub(super) fn read(source: &dyn Source, entry: &FileEntry, scratch: &mut Scratch) -> Result<Shard, SourceError> {
     let whole = |head: &[u8]| match header_len(head) {
         Some(len) if len <= MAX_HEADER && len.saturating_add(8) <= entry.size => len + 8,
         _ => 0,
     };
-    source.read_head(&entry.name, FIRST_READ, &whole, buffer)?;
-    Ok(Shard { file: entry.name.clone(), size: entry.size, state: judge(buffer, entry.size) })
+    source.read_head(&entry.name, FIRST_READ, &whole, &mut scratch.bytes)?;
+    let state = judge(&scratch.bytes, entry.size, &mut scratch.entries);
+    Ok(Shard { file: entry.name.clone(), size: entry.size, state })
 }
 
 fn header_len(bytes: &[u8]) -> Option<u64> {
@@ -59,7 +81,7 @@ fn header_len(bytes: &[u8]) -> Option<u64> {
 }
 
 /// Judges a file of `size` bytes by its beginning, which holds the whole header if the file does.
-pub(super) fn judge(bytes: &[u8], size: u64) -> ShardState {
+fn judge(bytes: &[u8], size: u64, spare: &mut Vec<Raw<'static>>) -> ShardState {
     let refuse = |kind, text: String, said: &str| {
         ShardState::Broken(vec![Defect::new(kind, text).saying(said)], Default::default())
     };
@@ -98,6 +120,8 @@ pub(super) fn judge(bytes: &[u8], size: u64) -> ShardState {
             return refuse(DefectKind::HeaderJson, text, &format!("invalid UTF-8 in header: {e}"));
         }
     };
-    let entries = scan::scan(text).unwrap_or_else(|| loose::read(text));
-    check::check(entries, size - 8 - len, size)
+    let entries = scan::scan(text, emptied(std::mem::take(spare))).unwrap_or_else(|| loose::read(text));
+    let (state, list) = check::check(entries, size - 8 - len, size);
+    *spare = emptied(list);
+    state
 }

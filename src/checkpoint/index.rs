@@ -1,13 +1,12 @@
 //! `model.safetensors.index.json`: 9 MB and 92,000 entries for the largest, of the plainest shape.
 
-use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use rustc_hash::{FxBuildHasher, FxHashSet};
+use rustc_hash::FxHashSet;
 use serde_json::Value;
 
 use super::cursor::Cursor;
-use super::{Defect, DefectKind, Index, Name, Part, json, pyjson};
+use super::{Defect, DefectKind, Digest, Index, Name, Part, digest, json, pyjson};
 
 /// The index, or why there is none. Of a broken file, the text comes along for excerpts.
 pub(super) fn parse(bytes: Vec<u8>) -> (Part<Index>, Option<String>) {
@@ -33,11 +32,25 @@ pub(super) fn parse(bytes: Vec<u8>) -> (Part<Index>, Option<String>) {
 }
 
 fn general(text: Arc<String>, p: pyjson::Parsed) -> Index {
-    let weight_map = p.value.get("weight_map").and_then(Value::as_object).and_then(|map| {
+    let weight_map: Option<Vec<(Name, Name)>> = p.value.get("weight_map").and_then(Value::as_object).and_then(|map| {
         map.iter().map(|(k, v)| Some((k.as_str().into(), v.as_str()?.into()))).collect::<Option<Vec<_>>>()
     });
     let total_size = p.value.pointer("/metadata/total_size").and_then(total);
-    Index { text, weight_map, total_size, duplicate_keys: p.duplicate_keys }
+    let mut runs = Vec::new();
+    weight_map.iter().flatten().for_each(|(name, shard)| run(&mut runs, shard, digest::hash(name)));
+    Index { text, weight_map, total_size, duplicate_keys: p.duplicate_keys, runs }
+}
+
+/// Adds a name, by its hash, to the runs of names with the same shard.
+fn run(runs: &mut Vec<(Name, Digest)>, shard: &Name, hash: u64) {
+    match runs.last_mut() {
+        Some((last, names)) if last == shard => names.add(hash),
+        _ => {
+            let mut names = Digest::default();
+            names.add(hash);
+            runs.push((shard.clone(), names));
+        }
+    }
 }
 
 /// A size in bytes; some writers store a float.
@@ -65,7 +78,7 @@ fn scan(text: &Arc<String>) -> Option<Index> {
             seen.push(key);
             c.token(b':')?;
             if key == "weight_map" {
-                index.weight_map = Some(weight_map(&mut c, text)?);
+                index.weight_map = Some(weight_map(&mut c, text, &mut index.runs)?);
             } else {
                 let value = small_value(&mut c)?;
                 if key == "metadata" {
@@ -80,10 +93,12 @@ fn scan(text: &Arc<String>) -> Option<Index> {
     c.at_end().then_some(index)
 }
 
-fn weight_map(c: &mut Cursor, text: &Arc<String>) -> Option<Vec<(Name, Name)>> {
+fn weight_map(c: &mut Cursor, text: &Arc<String>, runs: &mut Vec<(Name, Digest)>) -> Option<Vec<(Name, Name)>> {
     c.token(b'{')?;
     // An entry of the real ones takes 90 bytes and more.
-    let mut map = Vec::with_capacity(c.rest().len() / 90);
+    let likely = c.rest().len() / 90;
+    let mut map: Vec<(Name, Name)> = Vec::with_capacity(likely);
+    let mut hashes = Vec::with_capacity(likely);
     if c.peek()? == b'}' {
         c.advance(1);
         return Some(map);
@@ -91,13 +106,18 @@ fn weight_map(c: &mut Cursor, text: &Arc<String>) -> Option<Vec<(Name, Name)>> {
     loop {
         let name = c.string()?;
         c.token(b':')?;
-        let shard = c.string()?;
         // Mostly that of the entry before: then it is the same piece of text, and equal at a glance.
-        let before = map.last().map(|entry: &(Name, Name)| &entry.1).filter(|before| **before == *shard.1);
-        map.push((part(text, name)?, before.cloned().or_else(|| part(text, shard))?));
+        let shard = match map.last().filter(|(_, before)| c.quoted(before)) {
+            Some((_, before)) => before.clone(),
+            None => part(text, c.string()?)?,
+        };
+        let hash = digest::hash(name.1);
+        hashes.push(hash);
+        run(runs, &shard, hash);
+        map.push((part(text, name)?, shard));
         if !c.more(b'}')? {
             // A name twice goes the slow way, which sorts it out.
-            return (!has_duplicates(&map)).then_some(map);
+            return (!has_duplicates(&map, &hashes)).then_some(map);
         }
     }
 }
@@ -121,17 +141,16 @@ fn small_value(c: &mut Cursor) -> Option<Value> {
 /// A set of 92,000 strings is megabytes of memory at random places, and each of them a cache miss: it would take
 /// longer than all parsing. A bit a name, sixteen times more bits than names, stays in the cache and clears all but a
 /// few per cent of the names; only those few are then counted.
-fn has_duplicates(map: &[(Name, Name)]) -> bool {
-    let hashes: Vec<u64> = map.iter().map(|(name, _)| FxBuildHasher.hash_one(name)).collect();
+fn has_duplicates(map: &[(Name, Name)], hashes: &[u64]) -> bool {
     let mut bits = Bits::new(map.len() * 16);
     let mut suspected = Bits::new(map.len() * 16);
-    for hash in &hashes {
+    for hash in hashes {
         if bits.set(*hash) {
             suspected.set(*hash);
         }
     }
     let mut seen = FxHashSet::default();
-    let mut suspects = map.iter().zip(hashes).filter(|(_, hash)| suspected.get(*hash));
+    let mut suspects = map.iter().zip(hashes).filter(|(_, hash)| suspected.get(**hash));
     !suspects.all(|((name, _), _)| seen.insert(name.as_str()))
 }
 
@@ -206,6 +225,10 @@ mod tests {
     #[test]
     fn duplicates_are_found_among_many() {
         let names: Vec<(Name, Name)> = (0..20_000).map(|i| (format!("layers.{i}.w").into(), "m".into())).collect();
+        let has_duplicates = |names: &[(Name, Name)]| {
+            let hashes: Vec<u64> = names.iter().map(|(name, _)| digest::hash(name)).collect();
+            has_duplicates(names, &hashes)
+        };
         assert!(!has_duplicates(&names) && !has_duplicates(&[]));
         for twice in [0, 1, 9_999, 19_999] {
             let mut names = names.clone();

@@ -148,12 +148,12 @@ fn work(source: &dyn Source, jobs: &[Job]) -> Result<Vec<Done>, SourceError> {
     let threads = cores.min(16).min(jobs.len().div_ceil(4));
     let next = AtomicUsize::new(0);
     let run = || {
-        let mut buffer = Vec::new();
+        let mut scratch = header::Scratch::new();
         let mut done = Vec::new();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(job) = jobs.get(at) else { break };
-            done.push((at, one(source, job, &mut buffer)));
+            done.push((at, one(source, job, &mut scratch)));
         }
         done
     };
@@ -177,7 +177,7 @@ fn work(source: &dyn Source, jobs: &[Job]) -> Result<Vec<Done>, SourceError> {
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-fn one(source: &dyn Source, job: &Job, buffer: &mut Vec<u8>) -> Result<Done, SourceError> {
+fn one(source: &dyn Source, job: &Job, scratch: &mut header::Scratch) -> Result<Done, SourceError> {
     let bytes = |file: &FileEntry| {
         if file.size > json::MAX_JSON {
             return Ok(Err(json::too_large(file.size)));
@@ -190,7 +190,7 @@ fn one(source: &dyn Source, job: &Job, buffer: &mut Vec<u8>) -> Result<Done, Sou
             let text = bytes(file)?.unwrap_or_default();
             Done::Tokenizer(memchr::memmem::find(&text, b"\"chat_template\"").is_some())
         }
-        Job::Shard(file) => Done::Shard(header::read(source, file, buffer)?),
+        Job::Shard(file) => Done::Shard(header::read(source, file, scratch)?),
         Job::Index(file) => match bytes(file)? {
             Ok(bytes) => {
                 let (part, text) = index::parse(bytes);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::{FileEntry, Source, SourceError};
@@ -133,24 +133,10 @@ impl<'a> Open<'a> {
 
     /// Reads `len` more bytes, fewer at the end of the file. `len` is never more than the file's size.
     fn append(&mut self, len: u64, into: &mut Vec<u8>) -> Result<(), SourceError> {
-        let mut at = into.len();
-        let len = usize::try_from(len).unwrap_or(0);
-        if into.is_empty() && into.capacity() < len {
-            // Zeroed by the system rather than by us.
-            *into = vec![0; len];
-        } else {
-            into.resize(at + len, 0);
-        }
-        while let Some(rest) = into.get_mut(at..).filter(|rest| !rest.is_empty()) {
-            match self.file.read(rest) {
-                Ok(0) => break,
-                Ok(n) => at += n,
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => return Err(SourceError::io(self.path.display(), e)),
-            }
-        }
-        into.truncate(at);
-        Ok(())
+        into.reserve_exact(usize::try_from(len).unwrap_or(0));
+        // Into memory that nobody has to clear before.
+        let read = Read::by_ref(&mut self.file).take(len).read_to_end(into);
+        read.map(drop).map_err(|e| SourceError::io(self.path.display(), e))
     }
 }
 

@@ -34,6 +34,8 @@ pub(super) struct Ways {
     /// Names up to the number of the expert.
     head: String,
     ways: Vec<Way>,
+    /// The one that comes next, if the tensors of all experts come in the same order.
+    next: usize,
 }
 
 /// No method has as many parameters; a shape that nobody looks at must not make more of them.
@@ -55,13 +57,18 @@ struct Way {
 impl Stream<'_> {
     /// Whether a tensor goes the way of one of another expert. Then it is there.
     pub(super) fn follows(&mut self, t: &Stored) -> bool {
-        let Some((number, tail)) = t.name.strip_prefix(self.ways.head.as_str()).and_then(|r| r.split_once('.')) else {
-            return false;
-        };
-        let same = |w: &&Way| w.tail == tail && w.dtype == t.dtype && w.shape.as_deref() == t.shape;
-        let Some(Way { at, slot, part, .. }) = self.ways.ways.iter().find(same) else { return false };
+        let rest = t.name.strip_prefix(self.ways.head.as_str());
+        let Some((expert, tail)) = rest.and_then(numbered) else { return false };
+        let Ways { ways, next, .. } = &mut self.ways;
+        let same = |w: &Way| w.tail == tail && w.dtype == t.dtype && w.shape.as_deref() == t.shape;
+        let likely = ways.get(*next).is_some_and(same).then_some(*next);
+        let Some(found) = likely.or_else(|| ways.iter().position(same)) else { return false };
+        *next = if found + 1 < ways.len() { found + 1 } else { 0 };
+        let Some(Way { at, slot, part, .. }) = ways.get(found) else { return false };
         let m = &mut self.tree.modules[*at];
-        let Some(expert) = expert_number(number).filter(|n| *n < m.experts) else { return false };
+        if expert >= m.experts {
+            return false;
+        }
         m.slots[*slot].mark(usize::try_from(expert).unwrap_or(usize::MAX).saturating_mul(part.0) + part.1);
         self.placed += 1;
         true
@@ -72,7 +79,7 @@ impl Stream<'_> {
         let head = t.name.strip_suffix(name).filter(|h| h.ends_with(".experts."));
         let (Some(head), Some((_, tail))) = (head, name.split_once('.')) else { return };
         if self.ways.head != head {
-            self.ways = Ways { head: head.to_owned(), ways: Vec::new() };
+            self.ways = Ways { head: head.to_owned(), ..Ways::default() };
         }
         if self.ways.ways.len() == MAX_WAYS {
             return;
@@ -82,10 +89,12 @@ impl Stream<'_> {
     }
 }
 
-/// A number as vLLM writes it.
-fn expert_number(text: &str) -> Option<u64> {
-    let plain = text.bytes().all(|b| b.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
-    text.parse().ok().filter(|_| plain)
+/// The number of an expert as vLLM writes it, and what follows the dot.
+fn numbered(text: &str) -> Option<(u64, &str)> {
+    let digits = text.bytes().position(|b| !b.is_ascii_digit())?;
+    let (number, rest) = text.split_at_checked(digits)?;
+    let plain = number == "0" || !number.starts_with('0');
+    Some((number.parse().ok().filter(|_| plain)?, rest.strip_prefix('.')?))
 }
 
 /// One tensor below an expert container; `name` is relative to it.

@@ -2,7 +2,7 @@
 
 use super::Target;
 use super::trace::{Effect, Event, Kind, Raised, Stage, Trace};
-use crate::checkpoint::{Checkpoint, Name, Part, Shard, ShardState};
+use crate::checkpoint::{Checkpoint, Digest, Index, Name, Part, Shard, ShardState};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What will be streamed.
@@ -173,30 +173,22 @@ fn names_only(cp: &Checkpoint, mut sel: Selection) -> Selection {
     sel
 }
 
-/// Whether every shard holds exactly what the index says. One shard after the other: their names stay in the cache, while
-/// those of a large model are megabytes at random places, and each of them a cache miss.
-fn agree(cp: &Checkpoint, sel: &Selection, index: &[(Name, Name)]) -> bool {
-    let shards = || sel.shards.iter().map(|i| &cp.shards[*i]);
-    let places: FxHashMap<&str, usize> = shards().enumerate().map(|(at, s)| (s.file.as_str(), at)).collect();
-    let mut listed: Vec<Vec<&[(Name, Name)]>> = vec![Vec::new(); sel.shards.len()];
-    for run in index.chunk_by(|a, b| a.1 == b.1) {
-        match places.get(run[0].1.as_str()) {
-            Some(at) => listed[*at].push(run),
-            None => return false,
-        }
+/// Whether every shard holds exactly what the index says.
+fn agree(cp: &Checkpoint, sel: &Selection, index: &Index) -> bool {
+    let mut listed: FxHashMap<&str, Digest> = FxHashMap::default();
+    for (file, names) in &index.runs {
+        listed.entry(file).or_default().join(*names);
     }
-    let mut names: FxHashSet<&str> = FxHashSet::default();
-    shards().zip(listed).all(|(shard, listed)| {
-        names.extend(shard.tensors().iter().map(|t| t.name.as_str()));
-        listed.into_iter().flatten().all(|entry| names.remove(entry.0.as_str())) && names.is_empty()
-    })
+    let holds = |shard: &Shard| shard.header().map(|h| h.names) == listed.get(shard.file.as_str()).copied();
+    listed.len() == sel.shards.len() && sel.shards.iter().all(|i| holds(&cp.shards[*i]))
 }
 
 /// Compare index and headers by tensor, and find names that two shards hold (A.2, A.4).
 pub fn compare(cp: &Checkpoint, sel: &Selection) -> Vec<Event> {
     let mut events = Vec::new();
     let index = cp.index.get().and_then(|i| i.weight_map.as_ref());
-    if sel.absent || index.is_none() && sel.shards.len() < 2 || index.is_some_and(|map| agree(cp, sel, map)) {
+    let agreed = cp.index.get().is_some_and(|index| agree(cp, sel, index));
+    if sel.absent || index.is_none() && sel.shards.len() < 2 || agreed {
         return events;
     }
     // Name → file of the index, shard where it was seen.

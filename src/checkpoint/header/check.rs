@@ -3,18 +3,21 @@
 use std::sync::Arc;
 
 use super::{Defect, DefectKind, Entries, Raw};
-use crate::checkpoint::{Header, Name, ShardState, Tensor};
+use crate::checkpoint::{Header, Name, ShardState, Tensor, digest};
 
-/// Judges the entries of a header in front of `data` bytes, in a file of `size` bytes.
-pub(super) fn check(entries: Entries, data: u64, size: u64) -> ShardState {
+/// Judges the entries of a header in front of `data` bytes, in a file of `size` bytes. Gives the list of entries back.
+pub(super) fn check(entries: Entries<'_>, data: u64, size: u64) -> (ShardState, Vec<Raw<'_>>) {
     let Entries { mut tensors, metadata, mut defects, partial } = entries;
     // Files as written: in order, without gaps, exactly as long as they should be. Then nothing else can be wrong.
     let clean = defects.is_empty() && in_order(&tensors) == Some(data);
-    if !tensors.is_sorted_by(|a, b| a.name < b.name) {
+    let mut duplicates = Vec::new();
+    if !ascending(&tensors) {
         // Stable, so that of equal names the last in the file stays last.
         tensors.sort_by(|a, b| a.name.cmp(&b.name));
+        if !ascending(&tensors) {
+            duplicates = drop_duplicates(&mut tensors);
+        }
     }
-    let duplicates = drop_duplicates(&mut tensors);
     if !clean || !duplicates.is_empty() {
         offsets(&tensors, !partial, data, size, &mut defects);
     }
@@ -24,26 +27,33 @@ pub(super) fn check(entries: Entries, data: u64, size: u64) -> ShardState {
             Defect::new(DefectKind::DuplicateName, format!("`{name}` is in the header more than once")).of(name)
         }));
     }
-    let header = Header { tensors: keep(tensors), metadata, duplicates };
-    if defects.is_empty() { ShardState::Good(header) } else { ShardState::Broken(defects, header) }
+    let mut header = Header { metadata, duplicates, ..Header::default() };
+    keep(&mut tensors, &mut header);
+    let state = if defects.is_empty() { ShardState::Good(header) } else { ShardState::Broken(defects, header) };
+    (state, tensors)
 }
 
 /// The tensors that can be read, all their names in one piece of memory.
-fn keep(tensors: Vec<Raw>) -> Vec<Tensor> {
+fn keep(tensors: &mut Vec<Raw>, header: &mut Header) {
     let mut names = String::with_capacity(tensors.iter().map(|t| t.name.len()).sum());
     tensors.iter().for_each(|t| names.push_str(&t.name));
     let names = Arc::new(names);
     let mut start = 0u32;
-    let mut kept = Vec::with_capacity(tensors.len());
-    for t in tensors {
+    header.tensors.reserve_exact(tensors.len());
+    for t in tensors.drain(..) {
         // A header has at most 100 MB, and so have its names.
         let len = u32::try_from(t.name.len()).unwrap_or(0);
         if let (Some(dtype), Some(shape), Some(span)) = (t.dtype, t.shape, t.span) {
-            kept.push(Tensor { name: Name::part(&names, (start, len)), dtype, shape, span });
+            header.names.add(digest::hash(&t.name));
+            header.tensors.push(Tensor { name: Name::part(&names, (start, len)), dtype, shape, span });
         }
         start += len;
     }
-    kept
+}
+
+/// Whether the names are sorted, each of them once.
+fn ascending(tensors: &[Raw]) -> bool {
+    tensors.is_sorted_by(|a, b| a.name < b.name)
 }
 
 /// The end of the last tensor, when all follow one another in file order and have the size they should have.
@@ -56,9 +66,6 @@ fn in_order(tensors: &[Raw]) -> Option<u64> {
 
 /// Of sorted tensors, keeps the last of each name, and tells which names occurred more than once.
 fn drop_duplicates<'a>(tensors: &mut Vec<Raw<'a>>) -> Vec<String> {
-    if tensors.is_sorted_by(|a, b| a.name < b.name) {
-        return Vec::new();
-    }
     let mut duplicates: Vec<String> = Vec::new();
     let mut kept: Vec<Raw<'a>> = Vec::with_capacity(tensors.len());
     for t in tensors.drain(..) {

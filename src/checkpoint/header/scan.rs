@@ -6,11 +6,10 @@
 use super::super::cursor::Cursor;
 use super::{Dtype, Entries, Raw, Shape};
 
-/// The entries, or `None` when the text is not of the usual shape.
-pub(super) fn scan(text: &str) -> Option<Entries<'_>> {
+/// The entries, in `tensors`, which is empty; or `None` when the text is not of the usual shape.
+pub(super) fn scan<'a>(text: &'a str, tensors: Vec<Raw<'a>>) -> Option<Entries<'a>> {
     let mut s = Scanner { c: Cursor::new(text), shape: Vec::with_capacity(8) };
-    // A tensor takes a hundred bytes or more; a small guess costs little, and a hostile header gains nothing.
-    let mut out = Entries { tensors: Vec::with_capacity(text.len() / 100), ..Entries::default() };
+    let mut out = Entries { tensors, ..Entries::default() };
     let mut metadata = false;
     s.c.token(b'{')?;
     if s.c.peek()? == b'}' {
@@ -35,6 +34,10 @@ pub(super) fn scan(text: &str) -> Option<Entries<'_>> {
     s.c.at_end().then_some(out)
 }
 
+/// Nearly all tensors of large models.
+const FREQUENT: [(&[u8], Dtype); 3] =
+    [(b"\"BF16\"", Dtype::BF16), (b"\"F8_E4M3\"", Dtype::F8_E4M3), (b"\"F32\"", Dtype::F32)];
+
 struct Scanner<'a> {
     c: Cursor<'a>,
     shape: Vec<u64>,
@@ -42,13 +45,12 @@ struct Scanner<'a> {
 
 impl<'a> Scanner<'a> {
     fn dtype(&mut self) -> Option<Dtype> {
-        let tag = self.c.string()?.1.as_bytes();
-        match tag {
-            b"BF16" => Some(Dtype::BF16),
-            b"F32" => Some(Dtype::F32),
-            b"F8_E4M3" => Some(Dtype::F8_E4M3),
-            tag => Dtype::from_tag_bytes(tag),
+        for (tag, dtype) in FREQUENT {
+            if self.c.skip(tag) {
+                return Some(dtype);
+            }
         }
+        Dtype::from_tag_bytes(self.c.string()?.1.as_bytes())
     }
 
     fn shape(&mut self) -> Option<Shape> {
@@ -133,11 +135,11 @@ mod tests {
     fn usual_shapes_in_any_order_and_spacing() {
         let text = r#"{"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},
             "b" : { "data_offsets" : [ 8 , 8 ] , "shape" : [ ] , "dtype" : "U8" } }   "#;
-        let e = scan(text).unwrap();
+        let e = scan(text, Vec::new()).unwrap();
         assert_eq!(e.metadata, [("format".to_owned(), "pt".to_owned())]);
         assert_eq!(e.tensors.len(), 2);
         assert_eq!(e.tensors[1].span, Some((8, 8)));
-        assert!(scan("{}").unwrap().tensors.is_empty());
+        assert!(scan("{}", Vec::new()).unwrap().tensors.is_empty());
     }
 
     #[test]
@@ -152,9 +154,9 @@ mod tests {
             r#"{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}"#,
             r#"{"dtype":"F32","shape":[2,],"data_offsets":[0,8]}"#,
         ] {
-            assert!(scan(&format!("{{\"a\":{field}}}")).is_none(), "{field}");
+            assert!(scan(&format!("{{\"a\":{field}}}"), Vec::new()).is_none(), "{field}");
         }
-        assert!(scan("{} x").is_none());
-        assert!(scan("{\"a\\n\":{}}").is_none());
+        assert!(scan("{} x", Vec::new()).is_none());
+        assert!(scan("{\"a\\n\":{}}", Vec::new()).is_none());
     }
 }
