@@ -1,10 +1,8 @@
 //! A cursor for the fast ways through JSON of a known shape. It says `None` at whatever is unusual; the general parsers
 //! then decide, so it may only ever accept what they would.
 
-/// Numbers of so many digits fit 64 bits, whatever they are.
-const SAFE_DIGITS: usize = 19;
-
 /// A place in a text.
+#[derive(Clone, Copy)]
 pub(super) struct Cursor<'a> {
     text: &'a str,
     s: &'a [u8],
@@ -56,6 +54,11 @@ impl<'a> Cursor<'a> {
         (self.next()? == want).then_some(())
     }
 
+    /// Goes on behind `word`, which must be next.
+    pub(super) fn exactly(&mut self, word: &[u8]) -> Option<()> {
+        self.skip(word).then_some(())
+    }
+
     /// Skips `word` when the text goes on with exactly that.
     pub(super) fn skip(&mut self, word: &[u8]) -> bool {
         let here = self.s.get(self.i..).is_some_and(|s| s.starts_with(word));
@@ -90,49 +93,59 @@ impl<'a> Cursor<'a> {
     pub(super) fn string(&mut self) -> Option<(usize, &'a str)> {
         self.token(b'"')?;
         let start = self.i;
-        let end = start + plain(self.s.get(start..)?);
-        if self.s.get(end) != Some(&b'"') {
+        let rest = self.s.get(start..)?;
+        let len = memchr::memchr2(b'"', b'\\', rest).filter(|end| rest.get(*end) == Some(&b'"'))?;
+        // The smallest rather than any: that is looked for in sixteen bytes at once.
+        if rest.get(..len)?.iter().fold(b' ', |least, b| least.min(*b)) < b' ' {
             return None;
         }
-        self.i = end + 1;
-        Some((start, self.text.get(start..end)?))
+        self.i = start + len + 1;
+        Some((start, self.text.get(start..start + len)?))
     }
 
     /// A natural number as JSON writes it.
     pub(super) fn number(&mut self) -> Option<u64> {
         self.blank();
-        let rest = self.s.get(self.i..)?;
-        let digits = rest.iter().position(|b| !b.is_ascii_digit()).unwrap_or(rest.len());
-        let (safe, more) = rest.get(..digits)?.split_at(digits.min(SAFE_DIGITS));
-        let n = safe.iter().fold(0u64, |n, d| n * 10 + u64::from(d - b'0'));
-        let n = more.iter().try_fold(n, |n, d| n.checked_mul(10)?.checked_add(u64::from(d - b'0')))?;
-        if digits == 0 || (digits > 1 && rest.first() == Some(&b'0')) {
+        let start = self.i;
+        let mut n = 0u64;
+        while let Some(eight) = self.s.get(self.i..).and_then(|s| s.first_chunk::<8>()) {
+            let (part, digits) = leading_digits(*eight);
+            n = n.checked_mul(*POWERS.get(digits)?)?.checked_add(part)?;
+            self.i += digits;
+            if digits < 8 {
+                break;
+            }
+        }
+        while let Some(d) = self.s.get(self.i).filter(|b| b.is_ascii_digit()) {
+            n = n.checked_mul(10)?.checked_add(u64::from(d - b'0'))?;
+            self.i += 1;
+        }
+        let digits = self.i - start;
+        if digits == 0 || (digits > 1 && self.s.get(start) == Some(&b'0')) {
             return None;
         }
-        self.i += digits;
         // `1.0` and `1e3` are floats, and no place for them.
         (!matches!(self.s.get(self.i), Some(b'.' | b'e' | b'E'))).then_some(n)
     }
 }
 
-/// Length of the run before the first quote, backslash or control character: eight bytes at a time, since names are
-/// most of what there is to read.
-fn plain(s: &[u8]) -> usize {
+/// Of ten.
+const POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+
+/// The number that eight characters begin with, and how many of them it takes: all at once, since offsets are half of
+/// what a header is.
+fn leading_digits(eight: [u8; 8]) -> (u64, usize) {
     const LOW: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
-    // The high bit of each byte that is zero, exact up to the first one.
-    let zero = |x: u64| x.wrapping_sub(LOW) & !x & HIGH;
-    let (chunks, tail) = s.as_chunks::<8>();
-    for (i, chunk) in chunks.iter().enumerate() {
-        let x = u64::from_le_bytes(*chunk);
-        let control = x.wrapping_sub(LOW * 0x20) & !x & HIGH;
-        let found = control | zero(x ^ (LOW * u64::from(b'"'))) | zero(x ^ (LOW * u64::from(b'\\')));
-        if found != 0 {
-            return i * 8 + found.trailing_zeros() as usize / 8;
-        }
-    }
-    let stop = |b: &u8| matches!(b, b'"' | b'\\' | 0..=0x1f);
-    chunks.len() * 8 + tail.iter().position(stop).unwrap_or(tail.len())
+    // What is no digit is more than nine now.
+    let values = u64::from_le_bytes(eight) ^ (LOW * 0x30);
+    let others = (((values & (LOW * 0x7f)) + LOW * 0x76) | values) & (LOW * 0x80);
+    let digits = others.trailing_zeros() as usize / 8;
+    // Zeros in front, the last digit in the highest byte; then neighbours are put together three times.
+    let v = values.checked_shl(64 - 8 * digits as u32).unwrap_or(0);
+    let v = (v.wrapping_mul(10).wrapping_add(v >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let v = (v.wrapping_mul(100).wrapping_add(v >> 16)) & 0x0000_ffff_0000_ffff;
+    let v = (v.wrapping_mul(10_000).wrapping_add(v >> 32)) & 0xffff_ffff;
+    (v, digits)
 }
 
 #[cfg(test)]
@@ -141,18 +154,52 @@ mod tests {
 
     /// Every byte at every place, against the plain definition.
     #[test]
-    fn runs_end_where_they_should() {
-        for len in 0..20 {
+    fn strings_end_where_they_should() {
+        for len in 0..40 {
             for at in 0..len {
-                for b in 0..=255u8 {
-                    let mut s = vec![0xe9; len];
+                for b in 0..128u8 {
+                    let mut s = vec![b'x'; len];
                     s[at] = b;
-                    let stop = |b: &u8| *b == b'"' || *b == b'\\' || *b < 0x20;
-                    assert_eq!(plain(&s), s.iter().position(stop).unwrap_or(len), "{b} at {at} of {len}");
+                    let text = format!("\"{}\"", String::from_utf8(s).unwrap());
+                    let wanted = match b {
+                        b'"' => Some((1, &text[1..=at])),
+                        b'\\' | 0..=0x1f => None,
+                        _ => Some((1, &text[1..=len])),
+                    };
+                    assert_eq!(Cursor::new(&text).string(), wanted, "{b} at {at} of {len}");
                 }
             }
         }
-        assert_eq!(plain(b"abcdefghijk\"\""), 11);
+        assert_eq!(Cursor::new("\"é\"").string(), Some((1, "é")));
+        assert_eq!(Cursor::new("\"abc").string(), None);
+    }
+
+    /// Every byte after every number of digits, against the plain definition.
+    #[test]
+    fn numbers_end_where_they_should() {
+        for digits in 0..=8 {
+            for b in 0..=255u8 {
+                let mut eight = *b"12345678";
+                if let Some(place) = eight.get_mut(digits) {
+                    *place = b;
+                }
+                let count = eight.iter().position(|b| !b.is_ascii_digit()).unwrap_or(8);
+                let number = eight[..count].iter().fold(0, |n, d| n * 10 + u64::from(d - b'0'));
+                assert_eq!(leading_digits(eight), (number, count), "{eight:?}");
+            }
+        }
+        assert_eq!(leading_digits(*b"99999999"), (99_999_999, 8));
+    }
+
+    #[test]
+    fn numbers_of_any_length() {
+        for n in (0..64).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit]).chain([u64::MAX]) {
+            for after in ["", ",", "]}          ", ",12345678"] {
+                let text = format!("{n}{after}");
+                let mut cursor = Cursor::new(&text);
+                assert_eq!((cursor.number(), cursor.rest()), (Some(n), after), "{text}");
+            }
+        }
     }
 
     #[test]

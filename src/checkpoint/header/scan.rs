@@ -78,25 +78,34 @@ impl<'a> Scanner<'a> {
         Some((start, end))
     }
 
+    /// The three fields as every writer spells them: in this order, without blanks.
+    fn usual(&mut self) -> Option<(Dtype, Shape, (u64, u64))> {
+        self.c.exactly(b"{\"dtype\":")?;
+        let dtype = self.dtype()?;
+        self.c.exactly(b",\"shape\":")?;
+        let shape = self.shape()?;
+        self.c.exactly(b",\"data_offsets\":[")?;
+        let start = self.c.number()?;
+        self.c.exactly(b",")?;
+        let end = self.c.number()?;
+        self.c.exactly(b"]}")?;
+        Some((dtype, shape, (start, end)))
+    }
+
     fn tensor(&mut self, name: &'a str) -> Option<Raw<'a>> {
+        let start = self.c;
+        if let Some((dtype, shape, span)) = self.usual() {
+            return Some(Raw { name: name.into(), dtype: Some(dtype), shape: Some(shape), span: Some(span) });
+        }
+        self.c = start;
         self.c.token(b'{')?;
         let (mut dtype, mut shape, mut span) = (None, None, None);
         for field in 0..3 {
             if field > 0 {
                 self.c.token(b',')?;
             }
-            // The way every writer spells it first; whitespace and other orders after that.
-            let key = if self.c.skip(b"\"dtype\":") {
-                "dtype"
-            } else if self.c.skip(b"\"shape\":") {
-                "shape"
-            } else if self.c.skip(b"\"data_offsets\":") {
-                "data_offsets"
-            } else {
-                let (_, key) = self.c.string()?;
-                self.c.token(b':')?;
-                key
-            };
+            let (_, key) = self.c.string()?;
+            self.c.token(b':')?;
             match key {
                 "dtype" => dtype = Some(self.dtype()?),
                 "shape" => shape = Some(self.shape()?),
