@@ -81,13 +81,14 @@ mod tests {
                 std::iter::once(0).chain(memchr_iter(b'\n', text.as_bytes()).map(|i| i + 1)).collect();
             assert_eq!(lines.count(), starts.len());
             assert_eq!(lines.start(starts.len()), None);
-            for (line, start) in starts.iter().enumerate() {
-                assert_eq!(lines.start(line), Some(*start), "{line}");
-                assert_eq!(lines.holding(*start), line);
-            }
-            let ranges: Vec<&str> = (0..starts.len()).map(|i| &text[lines.range(i).unwrap()]).collect();
             let wanted: Vec<&str> = text.split('\n').map(|l| l.strip_suffix('\r').unwrap_or(l)).collect();
-            assert_eq!(ranges, wanted);
+            // Of many lines those at ends, of the text and of a block.
+            let ends = |line: &usize| [0, BLOCK, starts.len()].iter().any(|end| line.abs_diff(*end) < 5);
+            for line in (0..starts.len()).filter(ends) {
+                assert_eq!(lines.start(line), Some(starts[line]), "{line}");
+                assert_eq!(lines.holding(starts[line]), line);
+                assert_eq!(&text[lines.range(line).unwrap()], wanted[line]);
+            }
             assert_eq!(lines.holding(text.len() + 7), starts.len() - 1);
         }
     }

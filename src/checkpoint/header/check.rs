@@ -10,14 +10,15 @@ pub(super) fn check(entries: Entries<'_>, data: u64, size: u64) -> (ShardState, 
     let Entries { mut tensors, metadata, mut defects, partial } = entries;
     // Files as written: in order, without gaps, exactly as long as they should be. Then nothing else can be wrong.
     let clean = defects.is_empty() && in_order(&tensors) == Some(data);
-    let mut duplicates = Vec::new();
-    if !ascending(&tensors) {
-        // Stable, so that of equal names the last in the file stays last.
-        tensors.sort_by(|a, b| a.name.cmp(&b.name));
-        if !ascending(&tensors) {
-            duplicates = drop_duplicates(&mut tensors);
-        }
-    }
+    // Stable, so that of equal names the last in the file stays last. No sort can leave two names side by side that it has
+    // not compared.
+    let mut twice = false;
+    tensors.sort_by(|a, b| {
+        let order = a.name.cmp(&b.name);
+        twice |= order.is_eq();
+        order
+    });
+    let duplicates = if twice { drop_duplicates(&mut tensors) } else { Vec::new() };
     if !clean || !duplicates.is_empty() {
         offsets(&tensors, !partial, data, size, &mut defects);
     }
@@ -49,11 +50,6 @@ fn keep(tensors: &mut Vec<Raw>, header: &mut Header) {
         }
         start += len;
     }
-}
-
-/// Whether the names are sorted, each of them once.
-fn ascending(tensors: &[Raw]) -> bool {
-    tensors.is_sorted_by(|a, b| a.name < b.name)
 }
 
 /// The end of the last tensor, when all follow one another in file order and have the size they should have.
