@@ -1,6 +1,7 @@
 //! The facts of one checkpoint folder. Reading never fails on content: what is broken is a fact too.
 
 mod compact;
+mod cores;
 mod cursor;
 mod digest;
 mod dtype;

@@ -62,7 +62,7 @@ impl Scratch {
 fn emptied<'a>(mut list: Vec<Raw>) -> Vec<Raw<'a>> {
     list.clear();
     // Collected in place.
-    list.into_iter().filter_map(|_| None).collect()
+    list.into_iter().map_while(|_| None).collect()
 }
 
 /// Reads the header of `entry`.

@@ -6,6 +6,7 @@ use std::thread;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::cores::Core;
 use super::{Checkpoint, FileEntry, Index, Json, Part, Shard, header, index, json, kind, natural};
 use crate::source::{Source, SourceError};
 
@@ -161,7 +162,14 @@ fn work(source: &dyn Source, jobs: &[Job]) -> Result<Vec<Done>, SourceError> {
         run()
     } else {
         thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(run)).collect();
+            let here = Core::here();
+            let beside = |nth| {
+                move || {
+                    here.leave(nth);
+                    run()
+                }
+            };
+            let others: Vec<_> = (1..threads).map(|nth| scope.spawn(beside(nth))).collect();
             let mut done = run();
             for other in others {
                 match other.join() {
