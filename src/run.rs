@@ -61,7 +61,8 @@ impl From<Exit> for Done {
     }
 }
 
-/// Runs a command line.
+/// Runs a command line. Standard error goes in as `err` without a lock: a thread that panics writes there, and would wait
+/// for ever.
 ///
 /// # Errors
 /// When there is no report to be had or to be written.

@@ -45,7 +45,6 @@ pub(super) struct Entries<'a> {
 }
 
 /// Memory that is used again from shard to shard: fresh memory costs more than what is done with it.
-#[derive(Default)]
 pub(super) struct Scratch {
     bytes: Vec<u8>,
     /// Empty between shards.
@@ -53,13 +52,14 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
+    /// Room for the headers of large models from the start, as growing leaves its traces: what is not touched costs nothing.
     pub(super) fn new() -> Self {
         Scratch { bytes: Vec::with_capacity(1 << 20), entries: Vec::with_capacity(8 << 10) }
     }
 }
 
-/// The memory of a list, for another one.
-fn emptied<'a>(mut list: Vec<Raw>) -> Vec<Raw<'a>> {
+/// The memory of a list, for one of another text.
+fn emptied(mut list: Vec<Raw>) -> Vec<Raw<'static>> {
     list.clear();
     // Collected in place.
     list.into_iter().map_while(|_| None).collect()
@@ -120,7 +120,7 @@ fn judge(bytes: &[u8], size: u64, spare: &mut Vec<Raw<'static>>) -> ShardState {
             return refuse(DefectKind::HeaderJson, text, &format!("invalid UTF-8 in header: {e}"));
         }
     };
-    let entries = scan::scan(text, emptied(std::mem::take(spare))).unwrap_or_else(|| loose::read(text));
+    let entries = scan::scan(text, std::mem::take(spare)).unwrap_or_else(|| loose::read(text));
     let (state, list) = check::check(entries, size - 8 - len, size);
     *spare = emptied(list);
     state

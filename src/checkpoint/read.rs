@@ -164,12 +164,12 @@ fn work(source: &dyn Source, jobs: &[Job]) -> Result<Vec<Done>, SourceError> {
         thread::scope(|scope| {
             let here = Core::here();
             let beside = |nth| {
-                move || {
+                scope.spawn(move || {
                     here.leave(nth);
                     run()
-                }
+                })
             };
-            let others: Vec<_> = (1..threads).map(|nth| scope.spawn(beside(nth))).collect();
+            let others: Vec<_> = (1..threads).map(beside).collect();
             let mut done = run();
             for other in others {
                 match other.join() {

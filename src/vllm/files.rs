@@ -100,7 +100,7 @@ pub fn select(cp: &Checkpoint, target: &Target, trace: &mut Trace) -> Selection 
                 e.detail = "it has no `weight_map` object".into();
                 trace.events.push(e);
             }
-            Some(map) => listed(cp, map, &mut sel, trace, pointers),
+            Some(map) => listed(cp, (index, map), &mut sel, trace, pointers),
         },
     }
     if !sel.shards.is_empty() && pointers == sel.shards.len() {
@@ -110,9 +110,15 @@ pub fn select(cp: &Checkpoint, target: &Target, trace: &mut Trace) -> Selection 
 }
 
 /// Keep what the index names, refuse what it names and is not there (A.2).
-fn listed(cp: &Checkpoint, map: &[(Name, Name)], sel: &mut Selection, trace: &mut Trace, pointers: usize) {
-    let runs = map.chunk_by(|a, b| a.1 == b.1).map(|run| run[0].1.as_str());
-    let mut files: Vec<&str> = runs.collect::<FxHashSet<_>>().into_iter().collect();
+fn listed(
+    cp: &Checkpoint,
+    (index, map): (&Index, &[(Name, Name)]),
+    sel: &mut Selection,
+    trace: &mut Trace,
+    pointers: usize,
+) {
+    let named: FxHashSet<&str> = index.runs.iter().map(|run| run.0.as_str()).collect();
+    let mut files: Vec<&str> = named.iter().copied().collect();
     files.sort_unstable();
     let here: FxHashSet<&str> = sel.shards.iter().map(|i| cp.shards[*i].file.as_str()).collect();
     let missing: Vec<&str> = files.iter().copied().filter(|f| !here.contains(f)).collect();
@@ -142,7 +148,6 @@ fn listed(cp: &Checkpoint, map: &[(Name, Name)], sel: &mut Selection, trace: &mu
         }
         sel.names = map.iter().filter(|m| !here.contains(m.1.as_str())).cloned().collect();
     }
-    let named: FxHashSet<&str> = files.into_iter().collect();
     let unlisted: Vec<usize> =
         sel.shards.iter().copied().filter(|i| !named.contains(cp.shards[*i].file.as_str())).collect();
     sel.shards.retain(|i| named.contains(cp.shards[*i].file.as_str()));
@@ -186,9 +191,9 @@ fn agree(cp: &Checkpoint, sel: &Selection, index: &Index) -> bool {
 /// Compare index and headers by tensor, and find names that two shards hold (A.2, A.4).
 pub fn compare(cp: &Checkpoint, sel: &Selection) -> Vec<Event> {
     let mut events = Vec::new();
-    let index = cp.index.get().and_then(|i| i.weight_map.as_ref());
-    let agreed = cp.index.get().is_some_and(|index| agree(cp, sel, index));
-    if sel.absent || index.is_none() && sel.shards.len() < 2 || agreed {
+    let listed = cp.index.get();
+    let index = listed.and_then(|i| i.weight_map.as_ref());
+    if sel.absent || index.is_none() && sel.shards.len() < 2 || listed.is_some_and(|i| agree(cp, sel, i)) {
         return events;
     }
     // Name → file of the index, shard where it was seen.

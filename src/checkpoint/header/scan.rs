@@ -78,18 +78,16 @@ impl<'a> Scanner<'a> {
         Some((start, end))
     }
 
-    /// The three fields as every writer spells them: in this order, without blanks.
+    /// The three fields as every writer spells them: in this order, without blanks between them.
     fn usual(&mut self) -> Option<(Dtype, Shape, (u64, u64))> {
         self.c.exactly(b"{\"dtype\":")?;
         let dtype = self.dtype()?;
         self.c.exactly(b",\"shape\":")?;
         let shape = self.shape()?;
-        self.c.exactly(b",\"data_offsets\":[")?;
-        let start = self.c.number()?;
-        self.c.exactly(b",")?;
-        let end = self.c.number()?;
-        self.c.exactly(b"]}")?;
-        Some((dtype, shape, (start, end)))
+        self.c.exactly(b",\"data_offsets\":")?;
+        let span = self.span()?;
+        self.c.exactly(b"}")?;
+        Some((dtype, shape, span))
     }
 
     fn tensor(&mut self, name: &'a str) -> Option<Raw<'a>> {

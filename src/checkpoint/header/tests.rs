@@ -283,6 +283,6 @@ fn long_headers_are_read_whole() {
     let size = bytes.len() as u64 + 5000;
     source.add_sized("m.safetensors", bytes, size);
     let entry = FileEntry { name: "m.safetensors".to_owned(), size };
-    let shard = read(&source, &entry, &mut Scratch::default()).unwrap();
+    let shard = read(&source, &entry, &mut Scratch::new()).unwrap();
     assert!(matches!(&shard.state, ShardState::Good(h) if h.tensors.len() == 5000));
 }
